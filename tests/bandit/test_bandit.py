@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, InvalidInput, Link, Optimist, SgdTs, Uniform
+from glbandits import Bandit, InvalidInput, Link, Optimist, SgdTs
 from glbandits.policies import LaplaceTs
 from tests.maths.link_support import cauchit_link
 
@@ -112,20 +112,6 @@ def test_rewards_may_come_late_and_in_any_order() -> None:
     in_order.learn_batch(X, y)
     shuffled.learn_batch(X[order], y[order])
     np.testing.assert_allclose(in_order.state, shuffled.state, rtol=1e-12, atol=1e-14)
-
-
-def test_choices_depend_on_the_seed() -> None:
-    def choices(seed: int) -> list[int]:
-        bandit = Bandit(Uniform(), dim=2, seed=seed)
-        return [bandit.choose(ARMS) for _ in range(40)]
-
-    assert choices(1) == choices(1)
-    assert choices(1) != choices(2)
-
-
-def test_without_a_seed_two_bandits_differ() -> None:
-    first, second = Bandit(Uniform(), dim=2), Bandit(Uniform(), dim=2)
-    assert [first.choose(ARMS) for _ in range(60)] != [second.choose(ARMS) for _ in range(60)]
 
 
 def test_candidate_draws_have_exact_probabilities() -> None:

@@ -202,11 +202,3 @@ def test_reference_needs_an_estimator_with_a_reward_model() -> None:
     case = short_log()
     with pytest.raises(InvalidInput, match="reference needs an estimator with a reward"):
         evaluate(case.log, case.target, "ips", reference=case.reference)
-
-
-def test_difference_is_shown_with_the_evaluation() -> None:
-    case = short_log()
-    result = evaluate(case.log, case.target, "dr", reference=case.reference)
-    assert "\ndifference, at every n " in str(result)
-    assert "difference, at this n only" in result._repr_html_()
-    assert "difference" not in str(evaluate(case.log, case.target, "dr"))

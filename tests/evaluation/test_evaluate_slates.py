@@ -191,11 +191,6 @@ def test_given_target_is_cut_to_the_evaluated_slates() -> None:
     assert evaluated["given"]["iips"].value == 2.0
 
 
-def test_text_has_every_estimator_and_the_log() -> None:
-    printed = str(evaluate_slates(SMALL, TARGET))
-    assert all(name in printed for name in (*SLATE_ESTIMATORS, "the log", "2 slates"))
-
-
 def test_one_slate_has_a_value_and_no_error() -> None:
     result = evaluate_slates(slates([[0.5]], [[1.0]]), of_chosen([[0.5]]))
     assert result["pi"].value == 1.0

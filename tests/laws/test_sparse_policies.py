@@ -177,25 +177,10 @@ def test_policy_without_a_sparse_form_is_an_error() -> None:
         Bandit(POLICIES["lin-ts"](), 4, sparse=True)
 
 
-def test_sparse_rows_for_a_dense_bandit_are_an_error() -> None:
-    with pytest.raises(InvalidInput, match="arms must be dense for a dense Bandit"):
-        Bandit(Uniform(), 2).choose(as_sparse_rows([[1.0, 0.0]], 2))
-
-
 def test_changed_sparsity_of_a_model_file_is_an_error() -> None:
     content = learned(Optimist()).to_bytes()
     with pytest.raises(ModelFileError, match="changed or damaged"):
         Bandit.from_bytes(content.replace(b'"rows":"sparse"', b'"rows":"dense" '))
-
-
-def test_automatic_half_life_has_no_sparse_form() -> None:
-    with pytest.raises(InvalidInput, match='half_life="auto" has no sparse form'):
-        Bandit(Optimist(half_life="auto"), 4, sparse=True)
-
-
-def test_epsilon_greedy_with_exact_fit_has_no_sparse_form() -> None:
-    with pytest.raises(InvalidInput, match='has no sparse form; use fit="online"'):
-        Bandit(EpsilonGreedy(), 4, sparse=True)
 
 
 def test_too_many_features_are_an_error() -> None:

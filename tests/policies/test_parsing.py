@@ -82,8 +82,3 @@ def test_grid_has_a_tuple_of_values_for_each_setting() -> None:
     for text in ("floor", "=1", "floor="):
         with pytest.raises(InvalidInput, match="a grid is written setting=value,value"):
             parse_grid([text])
-
-
-def test_no_code_is_evaluated() -> None:
-    with pytest.raises(InvalidInput, match="import"):
-        split_policy("sgd-ts:step=__import__('os')")

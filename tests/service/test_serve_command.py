@@ -1,6 +1,5 @@
 import json
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -46,16 +45,6 @@ def test_server_prints_the_reward_window_that_applies(tmp_path: Path) -> None:
         assert server.ask("GET", "/v1/configuration").json["rewardWait"] == 5
     with running(tmp_path) as server:
         assert "accepted for 5 s, then learned. Loop default is in the store with this reward window" in server.printed
-
-
-def test_ctrl_c_says_that_everything_is_stored(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        assert server.ask("POST", "/personalizer/v1.0/rank", {"eventId": "kept", "actions": ACTIONS}).status == 201
-        server.signal(signal.SIGINT)
-        assert server.wait() == 0
-        assert server.process.stdout is not None
-        assert server.process.stdout.read() == serve.STOPPED + "\n"
-    assert "Traceback" not in server.errors.read_text()
 
 
 def test_settings_are_read_from_a_file(tmp_path: Path) -> None:
@@ -109,13 +98,6 @@ def test_a_later_start_says_how_to_create_a_key(tmp_path: Path, monkeypatch: pyt
     assert "\nKey: " not in later
     assert line in later
     assert "secret" not in no_key_line("postgresql://me:secret@db/glb")
-
-
-def test_the_printed_request_names_the_first_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
-    monkeypatch.setattr(http_server, "run_server", lambda _settings, _socket, announce: announce())
-    printed = glb("serve", "--port", "0", "--store", "a.db", "--loops", "news,shop", folder=tmp_path).stdout
-    assert "/loops/news/personalizer/v1.0/rank" in printed
 
 
 WITHOUT_LAB = """

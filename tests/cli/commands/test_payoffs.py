@@ -48,12 +48,6 @@ def test_estimates_are_payoffs(folder: Path) -> None:
     assert 2.5 < records[0]["policies"][0]["logged"] < 3.7
 
 
-def test_labels_say_reward_without_payoffs(folder: Path) -> None:
-    run = glb(*EVALUATE, "--out", "plain", folder=folder)
-    assert "payoff" not in run.stdout
-    assert "payoff" not in (folder / "plain" / "evaluation.html").read_text(encoding="utf-8").lower()
-
-
 @pytest.mark.parametrize(
     ("payoffs", "message"),
     [

@@ -14,13 +14,6 @@ def write_log(folder: Path) -> None:
     (folder / "log.csv").write_text("\n".join(["item;reward;p;age", *rows]), encoding="utf-8")
 
 
-def test_log_with_semicolons_is_trained_on(tmp_path: Path) -> None:
-    write_log(tmp_path)
-    run = glb("train", "log.csv", *OPTIONS, "--kind", "age=number", folder=tmp_path)
-    assert run.returncode == 0, run.stderr
-    assert "Model: model.safetensors (30 rows learned)" in run.stdout
-
-
 def test_columns_may_be_repeated_and_contain_commas(tmp_path: Path) -> None:
     rows = [f"{'new' if row % 3 else 'old'},{row % 2},{20 + row % 7},{'xy'[row % 2]}" for row in range(30)]
     (tmp_path / "log.csv").write_text("\n".join(['item,reward,"age, years",city', *rows]), encoding="utf-8")
@@ -34,12 +27,6 @@ def test_columns_may_be_repeated_and_contain_commas(tmp_path: Path) -> None:
     for text in ("a\nb", '"age, years', '"age"s'):
         run = glb("train", "log.csv", *options, "--context", text, folder=tmp_path)
         assert f"those with a comma in double quotes; got {text!r}" in run.stderr
-
-
-def test_progress_is_on_stderr_without_a_terminal(tmp_path: Path) -> None:
-    write_log(tmp_path)
-    run = glb("train", "log.csv", *OPTIONS, "--kind", "age=number", folder=tmp_path)
-    assert run.stderr == "lin-ucb learns: 0%\nlin-ucb learns: 100%\n"
 
 
 def test_bad_output_path_is_an_error_before_training(tmp_path: Path) -> None:

@@ -280,14 +280,3 @@ def test_policy_that_would_take_hours_is_rejected(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("glbandits.evaluation.learning.log_player.SECONDS_PER_STEP", 10.0)
     with pytest.raises(InvalidInput, match=r"greedy refits all rewards .* about [0-9.]+ hours for .* such as optimist"):
         play_log(Greedy(), log, seed=3)
-
-
-@pytest.mark.filterwarnings("ignore:the effective sample size of")
-def test_slow_policy_causes_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks are short too, so that progress is reported often."""
-    monkeypatch.setattr("glbandits.evaluation.learning.log_player.WARNING_SECONDS", 0.0)
-    monkeypatch.setattr("glbandits.evaluation.learning.log_player.SLOW_BLOCK", 100)
-    log, reported = write_log(400, seed=2), list[int]()
-    with pytest.warns(UserWarning, match=r"greedy refits all rewards .*: about \d+ (s|min) for .* rewards with"):
-        play_log(Greedy(), log, seed=3, progress=reported.append)
-    assert reported == [100] * 4

@@ -109,11 +109,6 @@ def test_invalid_tables_are_rejected() -> None:
         read_table({**TABLE, "z": [[[1]]] * 3}, Columns(features="z"), arm_table=ARMS)
 
 
-def test_column_of_mixed_types_is_rejected() -> None:
-    with pytest.raises(InvalidInput, match="column 'reward' must have values of one type"):
-        read_table({**TABLE, "reward": [[1], 2, 3]}, Columns())
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -126,13 +121,6 @@ def test_column_of_mixed_types_is_rejected() -> None:
 def test_context_must_be_known_before_the_decision(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         Columns(**columns)
-
-
-def test_context_must_not_contain_the_probability_of_an_arm() -> None:
-    table = {"arm": ["a", "b"], "reward": [0, 1], "p_a": [0.5, 0.5], "p_b": [0.5, 0.5], "p_age": [3, 4]}
-    assert len(read_table(table, Columns(probabilities="p_{arm}", context=("p_age",)))) == 2
-    with pytest.raises(InvalidInput, match="context must not contain 'p_b'"):
-        read_table(table, Columns(probabilities="p_{arm}", context=("p_age", "p_b")))
 
 
 @pytest.mark.parametrize(
@@ -176,11 +164,6 @@ def test_commas_that_may_separate_thousands_are_refused() -> None:
     table = {"arm": ["a", "b"], "reward": ["1,250", "3,500"], "propensity": [0.5, 0.5]}
     with pytest.raises(InvalidInput, match="column 'reward', row 0: .* got '1,250'. Write numbers with a decimal"):
         read_table(table, Columns())
-
-
-def test_unknown_options_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="croses does not apply to a table"):
-        read_table(TABLE, Columns(), croses=())  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("sparse", [False, True])

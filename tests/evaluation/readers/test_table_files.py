@@ -119,16 +119,6 @@ def test_missing_number_in_csv_keeps_the_column_numeric(tmp_path: Path, mark: st
     assert log.dim == 3 + 3 * 3
 
 
-def test_csv_types_come_from_all_files(tmp_path: Path) -> None:
-    for part in range(12):
-        reward = 1.5 if part == 11 else 1
-        (tmp_path / f"{part:02}.csv").write_text(f"arm,reward,propensity\na,{reward},0.5\n")
-    assert read_csv(tmp_path, Columns()).read().rewards.tolist() == [1.0] * 11 + [1.5]
-    (tmp_path / "12.csv").write_text("arm,reward,propensity\n01,much,0.5\n")
-    with pytest.raises(InvalidInput, match="column 'reward', row 12: .*; got 'much'"):
-        read_csv(tmp_path, Columns())
-
-
 def test_compressed_csv_is_read(tmp_path: Path) -> None:
     packed = gzip.compress(pl.DataFrame(TABLE).write_csv().encode())
     (tmp_path / "log.csv.gz").write_bytes(packed)
@@ -137,13 +127,6 @@ def test_compressed_csv_is_read(tmp_path: Path) -> None:
         assert isinstance(log, TableLog)
         assert_same_log(log.read(), read_table(TABLE, COLUMNS))
         together(log, 2)
-
-
-def test_duplicate_csv_columns_are_rejected(tmp_path: Path) -> None:
-    (tmp_path / "log.csv").write_text("arm,reward,propensity,x,x\na,0,0.5,1,2\n")
-    assert len(read_csv(tmp_path / "log.csv", Columns())) == 1
-    with pytest.raises(InvalidInput, match="log.csv has 2 columns 'x'"):
-        read_csv(tmp_path / "log.csv", Columns(context=("x",)))
 
 
 def parts(folder: Path, *tables: dict[str, list[object]]) -> Path:
@@ -199,22 +182,6 @@ def test_errors_count_rows_from_the_start_of_the_file(tmp_path: Path) -> None:
     ).write_parquet(tmp_path / "log.parquet")
     with pytest.raises(InvalidInput, match="column 'propensity', row 77: the value"):
         read_parquet(tmp_path / "log.parquet", CONTEXT)
-
-
-def test_unreadable_files_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="must be a file, a folder with files ..parquet"):
-        read_parquet(tmp_path, Columns())
-    with pytest.raises(InvalidInput, match="must be a file"):
-        read_csv(tmp_path / "none.csv", Columns())
-    (tmp_path / "broken.parquet").write_bytes(b"PAR1 is not all there is to it")
-    with pytest.raises(InvalidInput, match="the table could not be read"):
-        read_parquet(tmp_path / "broken.parquet", Columns())
-    (tmp_path / "empty.csv").write_text("")
-    with pytest.raises(InvalidInput, match="could not be read as CSV"):
-        read_csv(tmp_path / "empty.csv", Columns())
-    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InvalidInput, match="has no column 'arm'.*Found: a, b"):
-        read_csv(tmp_path / "other.csv", Columns())
 
 
 def test_open_log_recognises_formats(tmp_path: Path) -> None:
@@ -289,12 +256,3 @@ def test_ids_of_18_digits_are_different_categories(tmp_path: Path) -> None:
         kind = log.feature_map.kinds["code"]
         assert isinstance(kind, Category)
         assert set(ids[:2]) <= set(kind.values)
-
-
-def test_percentages_without_a_sign_are_an_error_in_a_later_file(tmp_path: Path) -> None:
-    columns = Columns(context=("code",))
-    first = read_csv(write_codes(tmp_path / "1", ["24.7%", "3%", "0"]), columns, kinds={"code": "number"})
-    second = read_csv(write_codes(tmp_path / "2", ["24.7", "3", "0"]), columns, features=first.feature_map)
-    message = "column 'code', row 0: the value must have a percent sign, .* Rows are counted from 0, without the header"
-    with pytest.raises(InvalidInput, match=message):
-        second.read()

@@ -10,20 +10,16 @@ import polars as pl
 import pytest
 
 from glbandits.common.display.charts import SeriesStyles, chart_script, styles_in_order
-from glbandits.evaluation import DoublyRobustEstimate, Interval, RowArms
-from glbandits.evaluation.estimators.targets import UniformTarget
-from glbandits.evaluation.logs.arm_features import copy_with
-from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
+from glbandits.evaluation import DoublyRobustEstimate, Interval
 from glbandits.evaluation.report import write_evaluation_report
 from glbandits.evaluation.report.charts import (
     arms_chart,
     learning_chart,
     running_chart,
-    weights_chart,
 )
-from glbandits.evaluation.report.tables import INTERVAL_LEGEND, differences_table, estimates_table, verdict_table
+from glbandits.evaluation.report.tables import differences_table, verdict_table
 from tests.common.display.chart_rows import chart_rows, last_values
-from tests.evaluation.small_comparison import ARMS, ROWS, small_comparison, small_log
+from tests.evaluation.small_comparison import ARMS, ROWS, small_comparison
 
 COMMAND = "glb evaluate 'a & b.parquet'"
 
@@ -66,11 +62,6 @@ def test_every_policy_has_its_support_and_notes(written: tuple[Path, Path]) -> N
     assert "intervals do not cover the bias of dm" in text
 
 
-def test_page_and_terminal_explain_the_intervals(written: tuple[Path, Path]) -> None:
-    assert INTERVAL_LEGEND in unescape(page_text(written[0]))
-    assert estimates_table(small_comparison()).notes == (INTERVAL_LEGEND,)
-
-
 def test_page_terminal_and_record_have_the_differences(written: tuple[Path, Path]) -> None:
     text, record = unescape(page_text(written[0])), json.loads(written[1].read_text(encoding="utf-8"))
     difference = small_comparison().differences["uniform"]
@@ -84,14 +75,6 @@ def test_page_terminal_and_record_have_the_differences(written: tuple[Path, Path
     uniform = next(policy for policy in record["policies"] if policy["label"] == "uniform")
     assert uniform["headline"]["difference"]["value"] == difference.value
     assert len(differences_table(small_comparison()).rows) == 4
-
-
-def test_equal_comparisons_give_equal_bytes(written: tuple[Path, Path], tmp_path: Path) -> None:
-    for before, after in zip(
-        written, write_evaluation_report(small_comparison(), tmp_path, "glb evaluate 'a & b.parquet'"), strict=True
-    ):
-        assert before.read_bytes() == after.read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["evaluation.html", "evaluation.json"]
 
 
 def test_forest_chart_has_every_estimate_once() -> None:
@@ -150,13 +133,6 @@ def test_estimates_without_an_interval_are_marked() -> None:
     assert row["low"] is None
 
 
-def test_histogram_bins_contain_their_weights() -> None:
-    rows = [row for row in chart_rows(weights_chart(small_comparison(), styles())) if row["series"] == "uniform"]
-    assert sum(row["rows"] for row in rows) == ROWS // 2
-    for weight in (1 / 3 / 0.5, 1 / 3 / 0.2, 1 / 3 / 0.3):
-        assert sum(row["low"] <= weight < row["high"] for row in rows) == 1, weight
-
-
 def test_arms_chart_has_shares() -> None:
     supports: Any = {
         policy.label: policy.evaluation.support.arms
@@ -200,15 +176,3 @@ def test_json_record_has_the_numbers_of_the_page(written: tuple[Path, Path]) -> 
             entry["support"]["rows"] * (1 - entry["support"]["unused"])
         )
         assert (entry["learning_curve"] is None) == (policy.learning_curve is None)
-
-
-def test_page_without_common_arms_and_learners(tmp_path: Path) -> None:
-    log = small_log()
-    by_row = copy_with(log, arms=RowArms(log.features(), log.arms.counts), arm_names=None)
-    page, record = write_evaluation_report(
-        compare_policies(by_row, {"uniform": UniformTarget()}, ComparisonSettings()), tmp_path, "glb"
-    )
-    text = page_text(page)
-    assert "Arms differ from row to row, so they cannot be listed." in text
-    assert "None of these policies learns." in text
-    assert json.loads(record.read_text(encoding="utf-8"))["policies"][0]["support"]["arms"] is None

@@ -6,13 +6,6 @@ from glbandits.features.hashing import feature_codes
 from glbandits.features.hashing.feature_codes import FeatureCodes
 
 
-def test_recurring_features_are_cached() -> None:
-    codes = FeatureCodes(seed=0)
-    encoded = codes.encode("user", "land", "fr")
-    assert codes.cached("user")[("land", "fr")] == encoded
-    assert codes.cached("device") == {}
-
-
 def test_number_of_cached_features_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_codes, "MAX_CACHED", 10)
     codes = FeatureCodes(seed=0)
@@ -20,16 +13,6 @@ def test_number_of_cached_features_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     for i, value in enumerate(values):
         codes.encode(f"space {i % 3}", f"name {i}", value)
         assert sum(len(codes.cached(f"space {space}")) for space in range(3)) <= 10
-
-
-def test_number_of_cached_namespaces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feature_codes, "MAX_CACHED", 10)
-    codes = FeatureCodes(seed=0)
-    for i in range(50):
-        codes.encode(f"ignored {i}", "_a", 1)
-        codes.encode(f"space {i}", "a", "b")
-    assert not any(codes.cached(f"ignored {i}") for i in range(50))
-    assert sum(bool(codes.cached(f"space {i}")) for i in range(50)) <= 6
 
 
 @pytest.mark.parametrize(

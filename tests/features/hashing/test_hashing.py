@@ -136,14 +136,6 @@ def test_too_many_products_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         Hashing().vectors({"x": [1] * 99}, [{"x": [1] * 49}, {"x": [1] * 50}])
 
 
-def test_settings_are_checked() -> None:
-    with pytest.raises(InvalidInput, match="width must be a whole number of at least 1"):
-        Hashing(0)
-    with pytest.raises(InvalidInput, match="seed must be a whole number of at least 0"):
-        Hashing(seed=-1)
-    assert Hashing(8, 1) == Hashing(8, 1) != Hashing(8, 2)
-
-
 def test_vectors_do_not_depend_on_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_codes, "MAX_CACHED", 10)
     hashing = Hashing(64)
@@ -196,15 +188,6 @@ def test_recurring_texts_are_parsed_once() -> None:
     assert parse.parsed == [b'{"a": 1}', b'{"b": 2}', b'{"b": 3}', b'{"b": 4}']
 
 
-def test_invalid_texts_are_reported_each_time() -> None:
-    hashing = Hashing(32)
-    for _ in range(2):
-        with pytest.raises(InvalidInput, match="shared features: a must be a finite number"):
-            hashing.vectors_of_texts(b'{"a": 1e30}', [], json.loads)
-        with pytest.raises(InvalidInput, match="features of action 1: a must be a finite"):
-            hashing.vectors_of_texts(b"{}", [b'{"a": 1}', b'{"a": 1e30}'], json.loads)
-
-
 def test_cache_of_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashing_module, "MAX_CACHED_TEXTS", 10)
     parse, hashing = CountingParser(), Hashing(32)
@@ -213,14 +196,6 @@ def test_cache_of_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         vectors = hashing.vectors_of_texts(b"{}", [text], parse)
         np.testing.assert_array_equal(vectors, Hashing(32).vectors({}, [json.loads(text)]))
     assert [parse.parsed.count(text) for text in texts] == [2] * 100
-
-
-def test_long_texts_are_not_cached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashing_module, "LONGEST_CACHED_TEXT", 20)
-    parse, hashing, text = CountingParser(), Hashing(32), json.dumps({"a": "x" * 30}).encode()
-    for _ in range(3):
-        hashing.vectors_of_texts(b"{}", [text], parse)
-    assert parse.parsed.count(text) == 3
 
 
 def dense(rows: SparseRows, width: int) -> Any:
@@ -264,12 +239,3 @@ def test_sparse_rows_work_for_very_large_widths() -> None:
     assert rows.indptr.tolist() == [0, 4, 6]
     assert rows.indices.max() < 2**31
     assert rows.indices.max() > 2**24
-
-
-def test_sparse_rows_refuse_the_same_input_as_vectors() -> None:
-    many = {"x": [1] * 60_000}
-    with pytest.raises(InvalidInput, match="got 60,001 shared features"):
-        Hashing(2**24).rows(many, [many])
-    with pytest.raises(InvalidInput, match="features of action 1: a must be a finite"):
-        Hashing(2**24).rows_of_texts(b"{}", [b"{}", b'{"a": 1e30}'], json.loads)
-    assert Hashing(2**24).rows({"a": 1}, []).row_count == 0

@@ -1,11 +1,9 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glbandits import InvalidInput
 from glbandits.features import Hashing, NamedFeature
 from tests.features.hashing.json_objects import OBJECTS
 
@@ -49,36 +47,6 @@ def test_names_are_paths_in_the_request() -> None:
     ]
 
 
-def test_products_name_the_shared_feature_first() -> None:
-    assert names({"age": 31, "land": "fr"}, {"topic": "a", "price": 2}) == [
-        "constant",
-        "age",
-        "land=fr",
-        "topic=a",
-        "age * topic=a",
-        "land=fr * topic=a",
-        "price",
-        "age * price",
-        "land=fr * price",
-    ]
-
-
 def test_value_has_the_sign_of_the_hash() -> None:
     features = Hashing(1000, 0).named_features({"a": 2}, {"b": "c"})
     assert features[1] == NamedFeature("a", 409, -2.0)
-
-
-def test_long_names_are_cut() -> None:
-    _, path, text = names({"x" * 200: 1, "text": "y" * 200}, {})
-    assert path == "x" * 99 + "…"
-    assert text == "text=" + "y" * 94 + "…"
-
-
-def test_named_features_refuse_the_same_input_as_vectors() -> None:
-    with pytest.raises(InvalidInput, match="shared features: a must be a finite number"):
-        Hashing().named_features({"a": 1e30}, {})
-    with pytest.raises(InvalidInput, match="features of action 0: names of features"):
-        names({}, {1: 2})
-    many = {"x": [1] * 2000}
-    with pytest.raises(InvalidInput, match="at most 1,000,000 products"):
-        Hashing().named_features(many, many)

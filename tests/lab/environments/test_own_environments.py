@@ -102,11 +102,6 @@ def test_means_that_the_noise_cannot_have_are_refused(noise: str, expected: floa
         simulate(Uniform(link="identity"), Own({"expected": means}, NOISES[noise]), horizon=10, seeds=1)
 
 
-def test_means_of_padding_are_not_checked() -> None:
-    means = np.tile([0.1, 0.5, 9.0], (10, 1))
-    simulate(Uniform(), Own({"expected": means, "counts": np.full(10, 2)}), horizon=10, seeds=1)
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -133,15 +128,6 @@ def test_wrong_arrays_are_refused(changed: dict[str, Any], message: str) -> None
 def test_wrong_attributes_are_refused(attributes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         simulate(Uniform(), Own(**attributes), horizon=10, seeds=1)
-
-
-def test_rounds_must_be_iterable() -> None:
-    class Returns(Own):
-        def rounds(self, horizon: int, seed: int) -> Any:
-            return next(super().rounds(horizon, seed))
-
-    with pytest.raises(InvalidInput, match="Returns.rounds must yield objects of the class Rounds; it returned Rounds"):
-        simulate(Uniform(), Returns(), horizon=10, seeds=1)
 
 
 def test_chunks_must_be_rounds() -> None:

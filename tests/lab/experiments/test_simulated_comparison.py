@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput, Policy, SgdTs, Uniform
-from glbandits.common.display.charts import save_chart
 from glbandits.lab import (
     TABLE_FORMATS,
     Noise,
@@ -96,16 +95,6 @@ def test_table_has_every_run_and_the_summary_its_settings(tmp_path: Path) -> Non
     assert "difference" not in summary["policies"]["any"]
 
 
-def test_part_of_a_table_can_be_read() -> None:
-    table = results_table(compare(POLICIES, PROBLEM, 20, [4, 9]))
-    whole = table.collect()
-    assert table.head(5).collect().equals(whole.head(5))
-    assert table.slice(25, 30).collect().equals(whole.slice(25, 30))
-    some = table.filter(pl.col("seed") == 9).select("regret", "policy")
-    assert some.collect().equals(whole.filter(pl.col("seed") == 9).select("regret", "policy"))
-    assert table.select(pl.len()).collect().item() == whole.height
-
-
 MANY_RUNS = """
 import numpy as np
 from pathlib import Path
@@ -133,26 +122,6 @@ def test_table_of_many_runs_stays_within_1_gb(tmp_path: Path) -> None:
     assert int(done.stdout) < 1_000_000  # kB
     table = pl.scan_parquet(tmp_path / "out/regret.parquet")
     assert table.select(pl.len()).collect().item() == 26 * 10_000 * 200
-
-
-def test_comparison_of_one_seed_and_names_with_spaces(tmp_path: Path) -> None:
-    comparison = compare({"my policy <ü>": Uniform(), "a/b": Uniform()}, PROBLEM, 20, 1)
-    write_results(comparison, tmp_path, "csv", reference="a/b")
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["policies"]["my policy <ü>"]["standard_error"] is None
-    assert summary["policies"]["my policy <ü>"]["difference"] == {"mean": 0.0, "half_width": None}
-    assert "my policy <ü>" in (tmp_path / "regret.csv").read_text()
-
-
-def test_comparison_without_policies_is_an_error() -> None:
-    with pytest.raises(InvalidInput, match="compare needs at least one policy; got none"):
-        compare({}, PROBLEM, 20, 1)
-
-
-def test_regret_figure_of_one_seed_and_many_policies(tmp_path: Path) -> None:
-    many = {f"policy {i}": Uniform() for i in range(9)}
-    for path in save_chart(compare(many, PROBLEM, 20, 1).plot("nine lines"), tmp_path, "regret"):
-        assert path.stat().st_size > 1000
 
 
 def test_policies_without_labels_have_their_names() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from glbandits import InvalidInput, Uniform, UnknownName
-from glbandits.lab import Prices, Synthetic
+from glbandits.lab import Synthetic
 from glbandits.lab.experiments.experiment import Experiment, PolicyEntry
 from glbandits.lab.experiments.user_experiment import read_experiments
 from glbandits.policies.agents import settings_values
@@ -85,20 +85,6 @@ def test_invalid_files_are_rejected_with_a_reason(old: str, new: str, message: s
             read_experiments([path])
 
 
-@pytest.mark.parametrize(
-    ("problem", "message"),
-    [
-        ('kind = "news"', r"\[environment\] of mine.toml needs files; got kind"),
-        ('kind = "news"\nfiles = 5', r"\[environment\] of mine.toml has a value of the wrong type, {'files': 5}"),
-        ('kind = "forest-cover"\ndata = 5', "5"),
-    ],
-)
-def test_invalid_problems_are_rejected(problem: str, message: str, tmp_path: Path) -> None:
-    path = written(tmp_path, f'horizon = 10\n[environment]\n{problem}\n[[policy]]\nkind = "uniform"\n')
-    with pytest.raises(InvalidInput, match=message):
-        read_experiments([path])
-
-
 def test_link_and_horizon_can_be_in_the_grid(tmp_path: Path) -> None:
     grid = '"sgd-ts"\ngrid = { link = ["identity", "logistic"], horizon = [100, 300] }'
     entry = read_experiments([written(tmp_path, WHOLE.replace('"sgd-ts"', grid))])[0].policies[1]
@@ -131,12 +117,6 @@ def test_file_may_have_several_problems(tmp_path: Path) -> None:
     for wrong in ('name = "few"', "name = 3", 'name = ""'):
         with pytest.raises(InvalidInput, match=r"each \[\[environment\]\] needs a name of its own"):
             read_experiments([written(tmp_path, two + f"[[environment]]\n{wrong}\n")])
-
-
-def test_price_shop_is_a_problem(tmp_path: Path) -> None:
-    text = 'horizon = 50\n[environment]\nkind = "prices"\n[[policy]]\nkind = "optimist"\n'
-    [experiment] = read_experiments([written(tmp_path, text)])
-    assert (experiment.environment, experiment.title) == (Prices(), "mine (payoff units)")
 
 
 @pytest.mark.parametrize("name", ["optimist", "mine_reference:Own"])

@@ -80,16 +80,6 @@ def test_uniform_play_has_linear_regret(check: TheoryCheck) -> None:
     assert sgd_ts.mean[-1] < uniform.mean[-1]
 
 
-def test_sentences_state_the_findings(check: TheoryCheck) -> None:
-    warm_up, bound, ball, growth = check.sentences
-    assert "the smallest power of ten above its own warm-up is T = 1,000,000,000." in warm_up
-    assert "by 1,000 for T = 1,000, where no policy loses more than 462" in bound
-    assert "for no power of ten up to 10^18" in bound
-    assert "from T = 1,000,000 on" in replace(check, informative_horizon=10**6).sentences[1]
-    assert "With blocks of 69 rounds" in ball
-    assert "the paper claims T^0.5" in growth
-
-
 def test_theory_check_round_trips_through_json(check: TheoryCheck) -> None:
     assert msgspec.json.decode(msgspec.json.encode(check), type=TheoryCheck) == check
     ball = BallShare(3.0, 0.0, 20, 200, 5, 5)

@@ -1,14 +1,12 @@
 import itertools
 import math
-import tracemalloc
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import uniform
 
-from glbandits import Bandit, InvalidInput, Optimist, Policy, UnknownName
+from glbandits import Bandit, InvalidInput, Optimist, Policy
 from glbandits.bandit.entry_points import learn_batch_recipe
 from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
@@ -35,7 +33,6 @@ from glbandits.policies.shared.posterior_state import (
     prior_of,
 )
 from glbandits.policies.shared.self_scaling_posterior import assumed_noise, intercept_variance
-from tests.maths.posteriors.block_parts import blocks_of
 from tests.maths.test_upper_envelope import pair_by_pair
 from tests.policies.shared.posterior_parts import covariance_of, functions, means_of, with_ones
 
@@ -325,22 +322,6 @@ def test_state_is_linear_in_many_features() -> None:
     assert sizes[1] == pytest.approx(2 * sizes[0], rel=0.02)
 
 
-def test_model_of_many_features_can_be_saved_and_loaded(tmp_path: Path) -> None:
-    dim = LARGEST_BLOCK + 12
-    bandit, rng = Bandit(Optimist(), dim=dim, seed=1), np.random.default_rng(1)
-    X = rng.normal(size=(30, dim)) * (rng.random((30, dim)) < 0.03)
-    bandit.learn_batch(X, rng.integers(0, 2, 30).astype(float))
-    assert len({len(members) for members, _ in blocks_of(bandit.state, blocks_at(dim))}) > 1
-    bandit.save(tmp_path / "model")
-    loaded = Bandit.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.state, bandit.state)
-    arms = rng.uniform(-1, 1, (5, dim))
-    np.testing.assert_array_equal(loaded.probabilities(arms), bandit.probabilities(arms))
-    for model in (bandit, loaded):
-        model.learn(arms[0], 1.0)  # merges blocks of the loaded state
-    np.testing.assert_array_equal(loaded.state, bandit.state)
-
-
 @pytest.mark.statistics
 def test_covariance_does_not_drift() -> None:
     # Compares 20,000 rank-one updates with one inversion, for features of sizes from 1 to 1/1000.
@@ -371,22 +352,3 @@ def test_covariance_does_not_drift() -> None:
 def test_invalid_setting_is_rejected(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         Optimist(**settings)  # type: ignore[arg-type]
-
-
-def test_rank_is_not_a_setting() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'rank'"):
-        Optimist(rank=2)  # type: ignore[call-arg]
-
-
-def test_unknown_link_is_rejected() -> None:
-    with pytest.raises(UnknownName, match="unknown link 'logit'"):
-        Optimist(link="logit")
-
-
-def test_state_above_the_memory_limit_is_rejected() -> None:
-    dim = 200_000_000
-    tracemalloc.start()
-    with pytest.raises(InvalidInput, match=rf"the state would hold .* numbers for dim = {dim}; .*Use fewer features"):
-        Bandit(Optimist(), dim=dim)
-    assert tracemalloc.get_traced_memory()[1] < 1e6
-    tracemalloc.stop()

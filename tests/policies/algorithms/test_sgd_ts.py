@@ -1,13 +1,11 @@
 import math
 from collections.abc import Callable
-from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 from benchmarks.numpy_sgd_ts import NumpySgdTs
 
-from glbandits import Bandit, InvalidInput, Policy, SgdTs, UnknownName
+from glbandits import Bandit, InvalidInput, SgdTs
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic, simulate
 from glbandits.maths.fitting.likelihood import RIDGE_WITHOUT_MLE
@@ -230,33 +228,10 @@ def test_invalid_settings_are_rejected(settings: dict[str, object], message: str
         SgdTs(**settings)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wrong", [None, [], 3])
-def test_link_name_must_be_a_string(wrong: object) -> None:
-    with pytest.raises(UnknownName, match="unknown link"):
-        SgdTs(link=wrong)  # type: ignore[arg-type]
-    with pytest.raises(UnknownName, match="unknown draw"):
-        SgdTs(draw=wrong)  # type: ignore[arg-type]
-
-
-def test_unknown_draw_suggests_the_closest_name() -> None:
-    with pytest.raises(UnknownName, match="unknown draw 'blocks'; did you mean 'block'"):
-        SgdTs(draw="blocks")  # type: ignore[arg-type]
-
-
 def test_theory_and_practical_settings_do_not_mix() -> None:
     constants = TheoryConstants(noise=0.5, c1=0.2, c3=0.1, sigma_0=0.5, lambda_f=0.2, horizon=10**6)
     with pytest.raises(InvalidInput, match="got step=0.5 as well"):
         SgdTs(theory=constants, step=0.5)
-
-
-def test_first_block_above_the_memory_limit_is_rejected() -> None:
-    with pytest.raises(InvalidInput, match="at most 500,000,000 are allowed"):
-        Bandit(SgdTs(), dim=100_000)
-
-
-def test_sgd_ts_is_a_policy() -> None:
-    policy: Policy = SgdTs()
-    assert isinstance(policy, Policy)
 
 
 @pytest.mark.parametrize(("word", "value"), [("BLOCK", -1.0), ("BLOCK", 1.5), ("POSITION", -1.0), ("POSITION", 20.0)])
@@ -267,12 +242,6 @@ def test_state_with_impossible_counts_is_invalid(word: str, value: float) -> Non
     state = bandit.state
     state[getattr(sgd_ts, word)] = value
     assert not policy.is_valid_state(state, 3)
-
-
-def test_settings_become_built_in_numbers(tmp_path: Path) -> None:
-    policy = SgdTs(step=np.float32(0.5), block_length=np.int64(5), floor=Fraction(1, 4))  # type: ignore[arg-type]
-    Bandit(policy, dim=2, seed=1).save(tmp_path / "model")
-    assert Bandit.load(tmp_path / "model").policy == SgdTs(step=0.5, block_length=5, floor=0.25)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])

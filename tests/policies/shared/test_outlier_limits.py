@@ -214,35 +214,3 @@ class TestWarnings:
         bandit = trained(Optimist(link="identity"))
         bandit.warns_of_outliers = False
         assert not self.warnings_of(bandit.copy(), np.array([[1e9, 0.0, 0.0]]), np.zeros(1))
-
-
-def right_choices(policy: Optimist, rewards: dict[int, float], outlying_rows: int, seed: int) -> Floats:
-    """Whether each of 1,300 choices is the best of four arms with three features.
-
-    `rewards` replaces the rewards of some rounds. `outlying_rows` of the rounds 300 to 899 have an absurd feature.
-    """
-    bandit, rng = Bandit(policy, 3, seed=seed), np.random.default_rng(seed)
-    theta, right = rng.normal(size=3), np.empty(1300)
-    absurd = set((300 + rng.permutation(600)[:outlying_rows]).tolist())
-    for t in range(1300):
-        arms = rng.normal(size=(4, 3))
-        expected, shown = arms @ theta, arms.copy()
-        if t in absurd:
-            shown[:, rng.integers(3)] = rng.choice([1e6, -1e12, 4e18])
-        arm = bandit.choose(shown)
-        right[t] = arm == expected.argmax()
-        bandit.learn(shown[arm], rewards.get(t, expected[arm] + 0.3 * rng.normal()))
-    return right
-
-
-@pytest.mark.statistics
-def test_share_of_right_choices_returns_after_outlying_features() -> None:
-    right = np.mean([right_choices(FORMS["blocks"], {}, 60, seed) for seed in range(8)], axis=0)
-    assert right[1100:1200].mean() > right[200:300].mean() - 0.03  # five standard errors of 800 choices
-
-
-@pytest.mark.statistics
-@pytest.mark.parametrize("reward", [1e3, -1e3, 1e6, -1e6, 1e50, -1e50])
-def test_share_of_right_choices_returns_after_an_outlying_reward(reward: float) -> None:
-    right = np.mean([right_choices(FORMS["blocks"], {500: reward}, 0, seed) for seed in range(8)], axis=0)
-    assert right[700:800].mean() > right[400:500].mean() - 0.03

@@ -229,15 +229,6 @@ def test_commands_of_the_guide_run(tmp_path: Path) -> None:
     assert f"new.safetensors: evaluated on all {ROWS} rows" in run.stdout
 
 
-def test_unknown_arm_lists_those_of_the_log(folder: Path, log: ServiceExport) -> None:
-    for target in ("arm:bonnet", "arm:"):
-        with pytest.raises(UnknownName, match="unknown arm .* Known: coat, hat, shoe$"):
-            evaluate(log, target)
-    run = glb("evaluate", "log", "--policy", "arm:bonnet", folder=folder)
-    assert run.returncode == 2
-    assert "unknown arm 'bonnet'. Known: coat, hat, shoe" in run.stderr
-
-
 def test_export_without_fields_needs_no_map_but_its_own(folder: Path, tmp_path: Path) -> None:
     old = changed(folder, tmp_path / "old", context=None, action_fields=None)
     assert open_log(old, features=SERVED).dim == SERVED.dim
@@ -261,20 +252,6 @@ def test_fields_can_be_left_out(folder: Path, tmp_path: Path) -> None:
         open_log(tmp_path / "log", features=OTHER)
 
 
-def test_requests_of_vectors_are_counted(folder: Path, tmp_path: Path) -> None:
-    vectors = pl.when(pl.int_range(pl.len()) >= 3).then(pl.col("context"))
-    log = changed(folder, tmp_path / "log", context=vectors)
-    with pytest.raises(
-        InvalidInput, match=f"3 of {ROWS} decisions have none: they were requested with feature vectors"
-    ):
-        open_log(log, features=OTHER)
-
-
-def test_event_without_a_needed_field_is_named(folder: Path) -> None:
-    with pytest.raises(InvalidInput, match="fields of event 'event 0' do not fit"):
-        list(open_log(folder / "log", features=ABSENT).blocks())
-
-
 def test_log_must_be_opened_with_the_map_of_the_model(folder: Path, log: ServiceExport) -> None:
     other = Bandit.load(folder / "other.safetensors")
     with pytest.raises(InvalidInput, match="different feature maps"):
@@ -283,13 +260,6 @@ def test_log_must_be_opened_with_the_map_of_the_model(folder: Path, log: Service
         InvalidInput, match=r"must have .* features, like the bandit; got 18. Open the log with open_log"
     ):
         evaluate(TableLog(log._table, replace(log._layout, features=None)), other, "ips")
-
-
-def test_models_with_different_maps_are_refused(folder: Path) -> None:
-    models = ("--model", "served.safetensors", "--model", "other.safetensors")
-    run = glb("evaluate", "log", *models, folder=folder)
-    assert run.returncode == 2
-    assert "served.safetensors and other.safetensors have different feature maps. Evaluate one at a time" in run.stderr
 
 
 def test_columns_of_an_export_are_fixed(folder: Path) -> None:

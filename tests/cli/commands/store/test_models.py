@@ -83,9 +83,3 @@ def test_use_refuses_models_of_another_policy_and_damaged_ones(tmp_path: Path, w
     assert "the snapshot is damaged" in str(glb(tmp_path, "use", str(newest)).exception)
     loop.configure(LoopConfig(width=8, reward_wait=10.0))
     assert "Configure the loop first" in str(glb(tmp_path, "use", str(older)).exception)
-
-
-def test_use_creates_no_loop(tmp_path: Path, world: LOOP) -> None:
-    _, store, _ = world
-    assert "unknown loop 'shop'" in str(glb(tmp_path, "use", "3", "--loop", "shop").exception)
-    assert store.names_with("base") == ["default"]

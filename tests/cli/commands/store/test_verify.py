@@ -5,7 +5,6 @@ from typer.testing import CliRunner
 
 from glbandits import InvalidInput
 from glbandits.cli.app import app
-from glbandits.common.errors import UnknownName
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
@@ -34,13 +33,6 @@ def test_forged_decision_differs_and_exit_code_is_1(tmp_path: Path) -> None:
     assert "(forged): replay has the seed" in result.output
 
 
-def test_missing_store_is_not_created(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["store", "verify", "--store", str(tmp_path / "none")])
-    assert isinstance(result.exception, InvalidInput)
-    assert "there is no store" in str(result.exception)
-    assert not (tmp_path / "none").exists()
-
-
 def test_decisions_and_rewards_are_counted(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     play_rounds(loop, store, clock, 5)
@@ -61,15 +53,6 @@ def test_all_loops_are_verified_by_default(tmp_path: Path) -> None:
     assert "default: 5 decisions repeated" in result.output
     assert "shop: 7 decisions repeated" in result.output
     assert "new: 0 decisions repeated with 0 models, 0 learned again: nothing to repeat" in result.output
-
-
-def test_unknown_loop_is_refused(tmp_path: Path) -> None:
-    small_loop(tmp_path, Clock())[1].close()
-    result = CliRunner().invoke(
-        app, ["store", "verify", "--store", str(tmp_path / "events.sqlite"), "--loop", "defalt"]
-    )
-    assert isinstance(result.exception, UnknownName)
-    assert "did you mean 'default'" in str(result.exception)
 
 
 def test_store_without_a_loop_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from glbandits.features import Category, FeatureMap, Hashed
 from glbandits.policies import GlmTsl
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.export.loop_export import export_loop
-from glbandits.service.http.start_message import EXAMPLE, curl_line, example_request
+from glbandits.service.http.start_message import example_request
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.server_settings import Settings
 from tests.service.http.served_site import ServedSite
@@ -204,15 +204,6 @@ def test_the_printed_example_works(tmp_path: Path, path: Path) -> None:
             assert reply.status_code in (200, 201), reply.text
 
 
-def test_printed_example_of_a_narrow_model_has_its_width(tmp_path: Path) -> None:
-    Bandit(Optimist(), dim=3).save(tmp_path / "model.safetensors")
-    settings = Settings(store=str(tmp_path / "new.db"), model=str(tmp_path / "model.safetensors"))
-    example = example_request(settings)
-    assert "/v1/decide" in curl_line("http://here", None, example)
-    with ServedSite(tmp_path, first_model=FirstModel.load(settings.model)) as site:
-        assert site.ask("POST", "/v1/decide", example).status_code == 200
-
-
 @pytest.mark.parametrize(
     ("arm", "rows"),
     [
@@ -227,9 +218,3 @@ def test_decisions_have_the_names_of_the_arm_column(tmp_path: Path, arm: Any, ro
     with ServedSite(tmp_path, first_model=FirstModel.load(str(tmp_path / "model.safetensors"))) as site:
         decided = site.ask("POST", "/v1/decide", {"rows": rows, "context": {"age": 20}}).json()
         assert decided["id"] == rows[decided["arm"]]["offer"]
-
-
-def test_printed_example_of_a_stored_loop_ignores_the_setting_model(tmp_path: Path, path: Path) -> None:
-    with ServedSite(tmp_path):
-        assert example_request(Settings(store=str(tmp_path / "events.db"), model=str(path))) == EXAMPLE
-    assert example_request(Settings(store=str(tmp_path / "new.db"))) == EXAMPLE

@@ -1,6 +1,5 @@
 """Metrics and units of decisions over HTTP."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,13 +112,6 @@ class TestMetrics:
         assert site.refusal("POST", "/v1/metrics", {"eventId": "x", "metrics": {"ms": 1}})[0] == 404
         assert site.refusal("POST", "/loops/x/v1/metrics", {"eventId": "e", "metrics": {"ms": 1}})[0] == 404
         assert "has none" in site.refusal("POST", "/loops/shop/v1/metrics", {"eventId": "e", "metrics": {"ms": 1}})[1]
-
-    def test_numbers_need_the_scope_reward(self, tmp_path: Path) -> None:
-        with Site(tmp_path, scopes=("rank",)) as site:
-            key = {"authorization": f"Bearer {site.narrow_key}"}
-            sent = {"eventId": "e", "metrics": {"ms": 1}}
-            assert site.refusal("POST", "/v1/metrics", sent, headers=key)[0] == 403
-            assert site.refusal("POST", "/v1/batch", {"metrics": [sent]}, headers=key)[0] == 403
 
     def test_numbers_of_one_request_are_one_commit(self, site: Site) -> None:
         site.decide(eventId="e")

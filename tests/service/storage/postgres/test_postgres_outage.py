@@ -70,39 +70,6 @@ async def heal(service: Service) -> None:
         await asyncio.sleep(0.05)
 
 
-def test_decisions_continue_without_the_database(postgres: PostgresServer) -> None:
-    service = Service(PostgresStore(address := postgres.new_address(connect_timeout=3)))
-    service.start()
-    answered: list[DecisionResult] = []
-
-    async def decide(name: str) -> None:
-        answered.append(await service.decide(DEFAULT_LOOP, ask(service, name)))
-
-    async def play() -> None:
-        await decide("before")
-        for outage in range(2):
-            postgres.stop()
-            await asyncio.gather(*(decide(f"{outage}-{i}") for i in range(20)))
-            with pytest.raises(StoreError):
-                await service.reward(DEFAULT_LOOP, "before", 1.0)
-            await decide(f"{outage}-last")
-            await asyncio.to_thread(postgres.start)
-            await heal(service)
-            await decide(f"after-{outage}")
-            assert await service.reward(DEFAULT_LOOP, f"after-{outage}", 1.0) is EventStatus.ACCEPTED
-        await service.close()
-
-    asyncio.run(play())
-    assert [result.degraded for result in answered] == ([False] + [True] * 21) + ([False] + [True] * 21) + [False]
-    with closing(PostgresStore(address)) as store:
-        logged = {each.decision.event_id: each for each in store.search(DEFAULT_LOOP, "", 100)}
-        assert store.check() == []
-    assert {result.decision.event_id: result.decision for result in answered} == {
-        name: each.decision for name, each in logged.items()
-    }
-    assert {name: len(each.rewards) for name, each in logged.items() if each.rewards} == {"after-0": 1, "after-1": 1}
-
-
 def test_two_rankers_return_the_same_decision(postgres: PostgresServer) -> None:
     address = postgres.new_address(connect_timeout=3)
     services = [Service(PostgresStore(address)) for _ in range(2)]
