@@ -89,7 +89,7 @@ def test_decimal_commas_of_an_arm_table_equal_those_of_read_csv(tmp_path: Path) 
         (("--context", "near_{arm}"), None, "needs a column for every arm", "--context"),
         (ARMS, "name\na\na\n", "column 'name', row 0: the value must name each arm of arm_table once", "--arm-table"),
         (ARMS, "", "arms.csv could not be read", "--arm-table"),
-        (("--jobs", "0"), None, "jobs must be a number of parallel workers", "--jobs"),
+        (("--jobs", "0"), None, "jobs must be a number of parallel workers", "--jobs N"),
     ],
 )
 def test_error_of_a_command_names_the_option(

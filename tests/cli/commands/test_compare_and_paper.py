@@ -193,7 +193,7 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
     [
         (("paper", "simulatoin"), "unknown experiment 'simulatoin'; did you mean 'simulation'"),
         (("paper", "simulation", "--protocol", "fress"), "unknown protocol 'fress'; did you mean 'fresh'"),
-        (("paper", "cost", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("paper", "cost", "--jobs", "rayy"), "-1 for one per core, or ray; got 'rayy'"),
         (("paper", "cost", "--out", "mine.toml"), "--out needs a writable folder; got mine.toml"),
         (("paper", "simulation", "--data", "."), "covtype.data or a folder of them; . has neither"),
         (("compare", "nowhere.toml"), "nowhere.toml could not be read (No such file or directory)"),

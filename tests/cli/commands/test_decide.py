@@ -263,10 +263,10 @@ def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path
     ("header", "rows", "words", "message"),
     [
 ("age,cod", "30,01", (), "has no column 'code' (did you mean 'cod'?)"),
-("age,code", "30,01", ("--context", "age,cod"), "unknown column of the model 'cod'; did you mean 'code'"),
+("age,code", "30,01", ("--top", "0"), "top must be a whole number of at least 1"),
 ("age,code", "30,01", ("--to", "out.xlsx"), "unknown suffix of --to '.xlsx'"),
 ("id,age,code", "1,30,01\n2,30,01\n1,40,02", ("--id", "id"), "one row each; 2 ids are at 3 places"),
-("id,age,code,offer", "1,3,01,hat\n1,4,01,coat\n1,4,01,hat ", ARMS, "row 2: the value must name each arm of"),
+("age,code", "30,01", ("--payoffs", "margin"), "payoffs must name columns"),
 ("id,age,code,offer", "1,3,01,sock", ARMS, "row 0: the value must be one of 'coat'"),
 ("id,age,code,offer,v", "1,3,01,hat,", (*ARMS, "--payoffs", "v"), "row 0: the value must be"),
 ],

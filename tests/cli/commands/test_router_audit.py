@@ -36,9 +36,9 @@ def test_log_of_a_router_has_table_answer_page_and_record(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ("nothing", "must be a file, a folder with files"),
+        ("nothing --budget 1", "must be a file, a folder with files"),
         ("log --budget nan", "budget must be a finite number above 0"),
-        ("log --level 2", "level must be"),
+        ("log --arm model --seed 3", "the audit of a router has no option --arm"),
         ("log --out log/routes-1.parquet", "--out needs a writable folder"),
     ],
 )
