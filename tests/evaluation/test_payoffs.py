@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, InvalidInput, Optimist
-from glbandits.evaluation import FixedArms, LoggedData, evaluate, play_log, promotion, train, tune
+from glbandits.evaluation import FixedArms, Log, LoggedData, evaluate, play_log, promotion, train, tune
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.learning.log_player import play_policies
 from glbandits.evaluation.learning.players import PlaySettings
 from glbandits.evaluation.logs.payoffs import payoff_range
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, compare_policies
+from glbandits.evaluation.readers.payoff_table import add_payoffs
 from glbandits.evaluation.report.tables import differences_table, estimates_table, learning_table
 from glbandits.policies import SupCbGlm
 from tests.evaluation.shop_log import COSTS, LOGGED, NAMES, PRICES, Shop, shop
@@ -46,9 +47,9 @@ def test_estimators_see_payoffs_as_rewards(small: Shop) -> None:
 
 def test_value_1_and_cost_0_change_nothing(small: Shop) -> None:
     units = replace(small.plain, values=np.ones(4), costs=np.zeros(4))
-    with_values, without = (evaluate(log[:300], "arm:5").headline for log in (units, small.plain))
+    with_values = evaluate(units[:300], "arm:5", payoff_range=(0.0, 1.0)).headline
     assert with_values is not None
-    assert with_values == without
+    assert with_values == evaluate(small.plain[:300], "arm:5").headline
 
 
 def coverage(rows: int, seeds: range) -> dict[str, float]:
@@ -59,7 +60,10 @@ def coverage(rows: int, seeds: range) -> dict[str, float]:
         logged = probabilities(LOGGED, rows)
         truths = {name: simulated.truth(probabilities(target, rows)) for name, target in TARGETS.items()}
         given = {name: each if isinstance(each, str) else probabilities(each, rows) for name, each in TARGETS.items()}
-        results = evaluate(simulated.log, given, ["dr"], reference="cheap", comparisons=1, gains=1)
+        possible = float(-COSTS.max()), 40.0
+        results = evaluate(
+            simulated.log, given, ["dr"], reference="cheap", comparisons=1, gains=1, payoff_range=possible
+        )
         for name, result in results.items():
             assert result.headline is not None
             found = {"value": (result.headline.value, truths[name])}
@@ -182,6 +186,20 @@ def test_gate_needs_the_range_of_payoffs(small: Shop) -> None:
             check(small.log, {"cheap": "arm:5"}, payoff_range=(0.0, 1.0))
         with pytest.raises(InvalidInput, match="log with payoffs"):
             check(small.plain, {"cheap": "arm:5"}, payoff_range=(0.0, 1.0))
+
+
+def test_range_that_only_the_rows_tell_gives_no_interval_at_every_n(small: Shop) -> None:
+    def anytime(log: Log, **options: Any) -> object:
+        headline = evaluate(log, "arm:5", "dr", **options).headline
+        assert headline is not None
+        assert headline.gain.fixed_n is not None
+        return headline.gain.anytime
+
+    assert anytime(small.log) is None
+    assert anytime(small.log, payoff_range=(-3.0, 40.0)) is not None
+    table = {"arm": small.log.arm_names, "value": PRICES, "cost": COSTS}
+    assert anytime(add_payoffs(small.plain, table)) is not None
+    assert promotion(add_payoffs(small.plain, table), {"cheap": "arm:5"}).unit == "payoff"
 
 
 @pytest.mark.statistics

@@ -51,7 +51,8 @@ class ComparisonSettings:
             clusters of the log interleave: the share of clusters.
         level: confidence level of the intervals.
         reward_range: lowest and highest possible reward; None takes the range of the link.
-        payoff_range: lowest and highest possible payoff; None takes those of the log, with which the gate does not run.
+        payoff_range: lowest and highest possible payoff; None takes those of a table of payoffs. Without
+            one, there are no intervals at every n, and no gate.
         other_ranges: lowest and highest possible value of other rewards, by their names; without one, that of the link.
         reference: label of the candidate that all others are compared with; None takes the first.
         learn: which rows a policy learns while its learning curve is computed, as in `play_log`.

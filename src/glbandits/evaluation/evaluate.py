@@ -108,8 +108,8 @@ def evaluate(
         level: confidence level of the intervals.
         reward_range: lowest and highest possible reward, for anytime-valid intervals; by default those of the link. The
             range of payoffs follows from it, and from the values and costs of the log.
-        payoff_range: lowest and highest possible payoff; by default those of the rows. State it if you evaluate the log
-            repeatedly while it grows.
+        payoff_range: lowest and highest possible payoff, for anytime-valid intervals. A table of payoffs says it; of
+            a log with values and costs in its rows, only those of these rows are known.
         least_propensity: lower bound on the probabilities that the logging policy gave to arms that the target may
             choose. Set it if it is known and the log does not have the probabilities of all arms: anytime-valid
             intervals become narrower, and there is a note if the largest weights are rarely observed.
@@ -162,7 +162,7 @@ def evaluate(
     needs_model = any(estimator.needs_model for estimator in instances)
     if compared is not None and not needs_model:
         raise InvalidInput("reference needs an estimator with a reward model. Add dr to the estimators")
-    no_anytime = why_no_anytime_interval(schema, bounds)
+    no_anytime = why_no_anytime_interval(schema, bounds, payoff_range)
 
     is_target = any(each is compared for each in targets.values())
     others = {} if compared is None or is_target else {_REFERENCE: compared}

@@ -101,8 +101,8 @@ def promotion(
         margin: a gain that is too small to wait for. "Keep" means that no gain exceeds it. A larger margin ends the
             comparison earlier. It does not prevent the promotion of a candidate with a smaller gain.
         reward_range: lowest and highest possible reward; by default those of the link.
-        payoff_range: lowest and highest possible payoff. A log with payoffs needs it, because those of its rows may
-            change while it grows.
+        payoff_range: lowest and highest possible payoff. A log with values and costs in its rows needs it, because
+            they may change while it grows.
         least_propensity: lower bound on the probabilities of the logging policy; see `evaluate`.
         exploration: the share of decisions that will be random, whichever candidate runs. Without it, a candidate would
             seem better only because the running policy explores.
@@ -119,13 +119,7 @@ def promotion(
     if least_propensity is not None:
         least_propensity = check_float("least_propensity", least_propensity, above=0, at_most=1)
     schema = log.schema
-    bounds = _checked_reward_range(schema, reward_range)
-    if schema.payoffs and payoff_range is None:
-        raise InvalidInput(
-            "the gate needs the lowest and the highest possible payoff, because those of the rows may change while the "
-            "log grows. State them (--payoff-range, in Python payoff_range)",
-            field="payoff_range",
-        )
+    bounds = _checked_reward_range(schema, reward_range, payoff_range)
     payoff_bounds = possible_payoffs(log, bounds, payoff_range)
     learners = {name: learner for name, each in candidates.items() if (learner := learner_of(each)) is not None}
     targets = {
@@ -165,7 +159,9 @@ def promotion(
     return _result(compared, schedule, doubts, leaks, alpha=alpha, margin=margin, unit=schema.unit)
 
 
-def _checked_reward_range(schema: LogSchema, given: tuple[float, float] | None) -> tuple[float, float]:
+def _checked_reward_range(
+    schema: LogSchema, given: tuple[float, float] | None, payoff_range: tuple[float, float] | None
+) -> tuple[float, float]:
     """Return the range of rewards. Raises InvalidInput if the log cannot have anytime-valid intervals."""
     schema.check_propensities()
     link = find_link(schema.link)
@@ -177,7 +173,13 @@ def _checked_reward_range(schema: LogSchema, given: tuple[float, float] | None) 
             "bounds, such as 'logistic'",
             field="reward_range",
         )
-    reason = why_no_anytime_interval(schema, bounds)
+    if schema.needs_payoff_range(payoff_range):
+        raise InvalidInput(
+            "the gate needs the lowest and the highest possible payoff, because those of the rows may change while the "
+            "log grows. State them (--payoff-range, in Python payoff_range)",
+            field="payoff_range",
+        )
+    reason = why_no_anytime_interval(schema, bounds, payoff_range)
     if reason:
         raise InvalidInput(f"the gate needs anytime-valid intervals, and this log has none: {reason}.")
     return bounds

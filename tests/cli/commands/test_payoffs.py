@@ -38,7 +38,8 @@ def test_estimates_are_payoffs(folder: Path) -> None:
     assert "Mean payoff per decision" in by_file.stdout
     assert "mean reward" not in by_file.stdout
     assert "dear price (gain in payoff +" in by_file.stdout
-    by_columns = glb(*EVALUATE, "--payoffs", "value_{arm},cost_{arm}", "--out", "columns", folder=folder)
+    columns = "--payoffs", "value_{arm},cost_{arm}", "--payoff-range=-1,19", "--out", "columns"
+    by_columns = glb(*EVALUATE, *columns, folder=folder)
     assert by_columns.returncode == 0, by_columns.stderr
     files = [folder / name / "evaluation.json" for name in ("file", "columns")]
     records = [json.loads(file.read_text(encoding="utf-8")) for file in files]

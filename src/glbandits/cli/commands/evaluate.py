@@ -165,7 +165,8 @@ def evaluate_command(
     payoff_range: Annotated[
         str | None,
         typer.Option(
-            help="The lowest and the highest possible payoff: -1,20. --promote-if-better needs it with payoffs."
+            help="The lowest and the highest possible payoff: -1,20. For intervals at every n and --promote-if-better, "
+            "if the rows of the log have values and costs. Default: that of the table of --payoffs."
         ),
     ] = None,
     budget: Annotated[

@@ -104,12 +104,16 @@ class AnytimeSums(Mergeable):
         )
 
 
-def why_no_anytime_interval(schema: LogSchema, reward_range: tuple[float, float]) -> str:
-    """Return why a log cannot have anytime-valid intervals; "" if it can."""
+def why_no_anytime_interval(
+    schema: LogSchema, reward_range: tuple[float, float], payoff_range: tuple[float, float] | None
+) -> str:
+    """Return why a log cannot have anytime-valid intervals; "" if it can. `payoff_range` is that of the user."""
     if schema.estimated:
         return "the propensities were estimated"
     if not all(map(math.isfinite, reward_range)):
         return "needs the range of rewards: --reward-range, in Python reward_range"
+    if schema.needs_payoff_range(payoff_range):
+        return "needs the range of payoffs: --payoff-range, in Python payoff_range"
     if schema.clusters:
         return "rows of one cluster depend on each other"
     return ""

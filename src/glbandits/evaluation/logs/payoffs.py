@@ -31,7 +31,8 @@ class PayoffLog(StreamedLog):
     @cached_property
     def schema(self) -> LogSchema:  # type: ignore[override]
         """What the rows have."""
-        return replace(self.log.schema, payoffs=True)
+        pairs = zip(self.values.tolist(), self.costs.tolist(), strict=True)
+        return replace(self.log.schema, payoffs=True, fixed_payoffs=tuple(pairs))
 
     def for_workers(self) -> "PayoffLog":
         """Return the log in a form of which each worker reads its part without the rows before it."""
@@ -63,8 +64,8 @@ def payoff_range(
 ) -> tuple[float, float]:
     """Return the lowest and the highest possible payoff; `reward_range` if the log has no values.
 
-    It reads the log once. Raises InvalidInput if all payoffs are the same, or if possible ones are outside of the
-    declared range.
+    It reads the log once, unless a table has the values of all arms. Raises InvalidInput if all payoffs are the same,
+    or if possible ones are outside of the declared range.
     """
     if not log.schema.payoffs:
         if declared is not None:
@@ -72,12 +73,11 @@ def payoff_range(
         return reward_range
     low, high = reward_range
     lowest, highest = math.inf, -math.inf
-    for block in log.blocks(features=False):
-        arm_mask = block.arm_mask
+    for values, costs in _terms(log):
         if math.isfinite(low):
-            lowest = min(lowest, float(block.expected_payoffs(low)[arm_mask].min()))
+            lowest = min(lowest, float((values * low - costs).min()))
         if math.isfinite(high):
-            highest = max(highest, float(block.expected_payoffs(high)[arm_mask].max()))
+            highest = max(highest, float((values * high - costs).max()))
     lowest, highest = lowest if math.isfinite(low) else low, highest if math.isfinite(high) else high
     if not lowest < highest:
         raise InvalidInput("all values are 0 and all costs are the same, so every decision has the same payoff")
@@ -90,6 +90,18 @@ def payoff_range(
             field="payoff_range",
         )
     return declared
+
+
+def _terms(log: Log) -> Iterator[tuple[Floats, Floats]]:
+    """Yield the values and the costs of all arms, or of those of each block."""
+    if log.schema.fixed_payoffs:
+        values, costs = np.array(log.schema.fixed_payoffs).T
+        yield values, costs
+        return
+    for block in log.blocks(features=False):
+        assert block.values is not None
+        assert block.costs is not None
+        yield block.values[block.arm_mask], block.costs[block.arm_mask]
 
 
 class LogPayoffs(NamedTuple):

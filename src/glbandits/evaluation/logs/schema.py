@@ -37,6 +37,8 @@ class LogSchema:
     """Whether the propensities were estimated from the log itself."""
     payoffs: bool = False
     """Whether rows have values and costs of arms. Estimates are then payoffs."""
+    fixed_payoffs: tuple[tuple[float, float], ...] = ()
+    """The value and the cost of each arm, if a table says them for all rows, also for those to come."""
     clusters: bool = False
     proposed: tuple[str, ...] = ()
     """Names of other systems whose arms the log has (`LoggedData.proposed`)."""
@@ -59,6 +61,10 @@ class LogSchema:
     def unit(self) -> str:
         """What estimates are means of: "payoff", or "reward" if the log has no values."""
         return "payoff" if self.payoffs else "reward"
+
+    def needs_payoff_range(self, declared: tuple[float, float] | None) -> bool:
+        """Whether the possible payoffs are known from the rows only, so that they may change while the log grows."""
+        return self.payoffs and not self.fixed_payoffs and declared is None
 
     def check_propensities(self) -> None:
         """Raise InvalidInput if the log has no propensities."""

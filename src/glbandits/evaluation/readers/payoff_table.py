@@ -9,7 +9,7 @@ import polars as pl
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.logs.logged_data import Log, LoggedData
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.logs.payoffs import PayoffLog
 from glbandits.evaluation.readers.column_values import column_error, float_values, some_names
 from glbandits.evaluation.readers.frames import read_arm_table
@@ -31,8 +31,7 @@ def add_payoffs(log: Log, table: Any) -> Log:
     names = log.schema.names
     if not names:
         raise InvalidInput("payoffs needs a log whose arms have names; this log has only features", field=FIELD)
-    payoffs = PayoffLog(log, *read_payoffs(table).of(names))
-    return payoffs.with_payoffs(log) if isinstance(log, LoggedData) else payoffs
+    return PayoffLog(log, *read_payoffs(table).of(names))
 
 
 class ArmPayoffs(NamedTuple):
