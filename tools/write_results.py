@@ -20,7 +20,6 @@ from glbandits.lab.paper.claims import VERDICTS, check_claims
 from glbandits.lab.paper.paper_summary import PaperSummary, read_summary
 from glbandits.lab.report import tables
 from glbandits.lab.report.charts import PROTOCOL_TITLES, slug
-from glbandits.lab.report.conclusions import conclusion
 from glbandits.lab.report.paper_sections import (
     COST_CAPTION,
     COST_TITLE,
@@ -59,11 +58,9 @@ def results_page(summary: PaperSummary, images: str) -> str:
     parts = [
         GENERATED,
         "# Results",
-        f"All numbers are from `{summary.command}` (version {summary.version}), which anyone can repeat "
-        "([how](comparing.md)). They are final regrets with 95 % intervals: less is better. By the *paper's protocol* "
-        "each of ten repeats picks its own best setting afterwards. On *fresh seeds* one setting, chosen on other "
-        f"seeds, plays {_fresh_seeds(summary)} seeds. What this says about each claim of the paper is in "
-        "[claims](claims.md).",
+        f"Final regrets with 95 % intervals from `{summary.command}` (version {summary.version}). By the *paper's "
+        "protocol* each of ten repeats picks its own best setting afterwards. On *fresh seeds* one setting, chosen on "
+        f"other seeds, plays {_fresh_seeds(summary)} seeds. [Claims](claims.md) says what follows for the paper.",
         OLDER_ROWS,
         "## Findings",
         _bullets(finding_lines(summary)),
@@ -76,8 +73,9 @@ def results_page(summary: PaperSummary, images: str) -> str:
     for experiment in summary.experiments:
         parts += _experiment(experiment, images)
     if summary.runtime is not None:
-        parts += [f"## {RUNTIME_TITLE}", runtime_description(summary.runtime)]
-        parts.append(tables.runtime_table(summary.runtime).to_markdown())
+        shown = {each.label for run in summary.experiments if run.fresh is not None for each in run.fresh.policies}
+        runtime = replace(summary.runtime, rows=tuple(row for row in summary.runtime.rows if row.label in shown))
+        parts += [f"## {RUNTIME_TITLE}", runtime_description(runtime), tables.runtime_table(runtime).to_markdown()]
     if summary.cost is not None:
         parts += [f"## {COST_TITLE}", f"![{COST_TITLE}]({images}/cost.png)", f"*{COST_CAPTION}*"]
         parts.append(tables.cost_table(summary.cost).to_markdown())
@@ -98,10 +96,8 @@ def claims_page(summary: PaperSummary) -> str:
     parts = [
         GENERATED,
         "# The claims of the paper",
-        "SGD-TS: Ding, Hsieh and Sharpnack, *An Efficient Algorithm for Generalized Linear Bandit: Online Stochastic "
-        "Gradient Descent and Thompson Sampling*, AISTATS 2021. This page takes each empirical statement of the paper, "
-        "says what we measured, and gives a verdict. Numbers are final regrets (less is better) with 95 % intervals "
-        "unless they say otherwise, and come from the [results](results.md).",
+        "Each empirical statement of the [SGD-TS paper](paper.md), what we measured, and a verdict. Numbers are final "
+        "regrets (less is better) with 95 % intervals unless they say otherwise; [results](results.md) has all.",
         "- The two protocols are in [Comparing policies](comparing.md). By the paper's protocol the class label is one "
         f"of the features of forest cover 2; on {_fresh_seeds(summary)} fresh seeds it is left out.\n"
         "- A claim is *reproduced* if it holds on fresh seeds or by direct measurement, and *reproduced only by the "
@@ -110,7 +106,6 @@ def claims_page(summary: PaperSummary) -> str:
         "- A statement that is proven for conditions which the experiments do not meet is *not applicable to the "
         "experiments*.",
         verdicts.to_markdown(),
-        "Not a claim, but a typing error of the paper: the forest cover data have 581,012 rows, not 581,021.",
         "## The claims",
         "*Measured* means on fresh seeds, or directly.",
     ]
@@ -127,7 +122,6 @@ def _experiment(experiment: ExperimentSummary, images: str) -> list[str]:
     name = slug(experiment.name)
     return [
         f"## {experiment.title}",
-        conclusion(experiment),
         tables.conclusion_table(experiment).to_markdown(),
         f"![{experiment.title}: curves by both protocols]({images}/{name}.png)",
     ]
