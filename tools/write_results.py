@@ -7,7 +7,6 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,8 +23,6 @@ from glbandits.lab.report.paper_sections import (
     COST_CAPTION,
     COST_TITLE,
     RUNTIME_TITLE,
-    THEORY_TITLE,
-    finding_lines,
     runtime_description,
 )
 
@@ -62,8 +59,6 @@ def results_page(summary: PaperSummary, images: str) -> str:
         "protocol* each of ten repeats picks its own best setting afterwards. On *fresh seeds* one setting, chosen on "
         f"other seeds, plays {_fresh_seeds(summary)} seeds. [Claims](claims.md) says what follows for the paper.",
         OLDER_ROWS,
-        "## Findings",
-        _bullets(finding_lines(summary)),
     ]
     for protocol, title in PROTOCOL_TITLES.items():
         parts.append(f"![{title}: the experiments in the paper's arrangement]({images}/paper-figure-{protocol}.png)")
@@ -79,8 +74,6 @@ def results_page(summary: PaperSummary, images: str) -> str:
     if summary.cost is not None:
         parts += [f"## {COST_TITLE}", f"![{COST_TITLE}]({images}/cost.png)", f"*{COST_CAPTION}*"]
         parts.append(tables.cost_table(summary.cost).to_markdown())
-    if summary.theory is not None:
-        parts += [f"## {THEORY_TITLE}", _bullets(summary.theory.sentences)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -129,10 +122,6 @@ def _experiment(experiment: ExperimentSummary, images: str) -> list[str]:
 
 def _fresh_seeds(summary: PaperSummary) -> int:
     return max((run.fresh.seeds for run in summary.experiments if run.fresh is not None), default=0)
-
-
-def _bullets(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
 
 
 if __name__ == "__main__":

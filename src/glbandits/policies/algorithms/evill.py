@@ -53,7 +53,7 @@ class Evill(FittedPolicy):
     estimate: ClassVar[str] = "theta_hat"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d", learn="t d", memory="t d",
+        choose="K d", learn="t d", memory="t d", page="randomised-fits",
         guarantee="d^(3/2) sqrt(T)", use_when="Thompson sampling for any link, with cheap decisions",
     )  # fmt: skip
 

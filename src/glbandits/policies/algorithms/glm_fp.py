@@ -36,7 +36,7 @@ class GlmFp(MlePolicy):
     compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "ridge", "prior_precision", "tau")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2", learn="t d^2", memory="t d",
+        choose="K d^2", learn="t d^2", memory="t d", page="randomised-fits",
         guarantee="d sqrt(T)", use_when="as online-laplace, if there is time for an exact fit each round",
     )  # fmt: skip
 

@@ -47,7 +47,7 @@ class GlmFpl(FittedPolicy):
     estimate_is_draw: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d", learn="t d", memory="t d",
+        choose="K d", learn="t d", memory="t d", page="randomised-fits",
         guarantee="d sqrt(T log K)", use_when="random exploration without a posterior, with cheap decisions",
     )  # fmt: skip
 

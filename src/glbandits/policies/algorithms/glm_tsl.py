@@ -31,7 +31,7 @@ class GlmTsl(MlePolicy):
     compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "ridge", "prior_precision", "tau")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="d^2 + K d", learn="t d^2", memory="t d",
+        choose="d^2 + K d", learn="t d^2", memory="t d", page="randomised-fits",
         guarantee="d sqrt(T log K)", use_when="Thompson sampling, if there is time for an exact fit each round",
     )  # fmt: skip
 

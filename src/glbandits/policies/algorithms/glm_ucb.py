@@ -53,7 +53,7 @@ class GlmUcb(MlePolicy):
     compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "ridge", "bound", "tau")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2", learn="t d", memory="t d",
+        choose="K d^2", learn="t d", memory="t d", page="ucb-glm",
         guarantee="d sqrt(T)/kappa", use_when="a small bound of ||theta*|| is known; the first GLM bandit algorithm",
     )  # fmt: skip
 

@@ -52,7 +52,7 @@ class LmcTs(RefitPolicy):
     )
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d", learn="n t d", memory="t d",
+        choose="K d", learn="n t d", memory="t d", page="randomised-fits",
         guarantee="d^(3/2) sqrt(T), linear rewards",
         use_when="posterior draws, if d is too large for matrices and t is small",
     )  # fmt: skip

@@ -49,7 +49,7 @@ class PgTs(RefitPolicy):
     estimate_is_draw: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d", learn="M (t d^2 + d^3)", memory="t d",
+        choose="K d", learn="M (t d^2 + d^3)", memory="t d", page="randomised-fits",
         guarantee="none", use_when="the exact logistic posterior is wanted, and t is small",
     )  # fmt: skip
 
