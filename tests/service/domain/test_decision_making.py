@@ -129,8 +129,7 @@ def test_control_may_get_a_random_action() -> None:
     pairs = [shown_and_chosen[shown, chosen] for shown in (0, 2) for chosen in (0, 2)]
     drawn = np.array([sum(each.chosen == chosen for each in control) for chosen in (0, 2)] * 2)
     assert chisquare(pairs, drawn / 2 * sum(pairs) / (drawn.sum() / 2)).pvalue > 1e-3
-    assert control[0].probability_of(0) == control[0].probability_of(2) == 0.5
-    assert control[0].probability_of(1) == 0.0
+    assert control[0].shown_probabilities() == [0.5, 0.0, 0.5]
 
 
 def test_logged_probabilities_of_treatment_are_those_of_draws() -> None:
@@ -151,7 +150,7 @@ def test_fallback_shows_the_baseline_to_both_groups(show: str) -> None:
         assert (after.shown, after.probability, after.fallback) == (0, 1.0, True)
         assert (after.group, after.chosen, after.predicted) == (before.group, before.chosen, before.predicted)
         assert not after.is_drawn
-        assert [after.probability_of(index) for index in range(3)] == [1.0, 0.0, 0.0]
+        assert after.shown_probabilities() == [1.0, 0.0, 0.0]
 
 
 def test_other_modes_log_groups_and_show_the_baseline() -> None:

@@ -19,7 +19,7 @@ def keys(tmp_path: Path) -> Iterator[Keys]:
 
 def request(**headers: str) -> Request:
     sent = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return Request({"type": "http", "headers": sent, "client": ("10.0.0.1", 80)})
+    return Request({"type": "http", "headers": sent, "client": ("10.0.0.1", 80), "state": {"headers": dict(sent)}})
 
 
 def refusal(guard: Authenticator, request: Request, scope: str = "rank") -> HttpError:

@@ -9,7 +9,6 @@ from operator import mul
 from typing import NamedTuple
 
 import numpy as np
-from msgspec.structs import asdict
 
 from glbandits.common.errors import InvalidInput
 from glbandits.maths.links import find_link
@@ -113,24 +112,44 @@ class DecisionMaker:
                 "sticky needs a control group by unit; this loop assigns single events to groups. Send sticky=false, "
                 "or set by of control to unit"
             )
-        own = {
-            "unit": unit,
-            "sticky": bool(unit) and (request.sticky or configuration.sticky),
-            "reward_range": configuration.reward_range or request.reward_range,
-        }
+        drawn = self.decide(request, unit, terms, loop.salt)
         return Decision(
-            **asdict(request) | own,
-            **terms._asdict(),
-            **self.decide(request, unit, terms, loop.salt)._asdict(),
+            event_id=request.event_id,
+            slot=request.slot,
+            slots=request.slots,
+            request=request.request,
+            encoding=request.encoding,
+            actions=request.actions,
+            values=request.values,
+            costs=request.costs,
+            excluded=request.excluded,
+            baseline=request.baseline,
+            deferred=request.deferred,
+            unit=unit,
+            sticky=bool(unit) and (request.sticky or configuration.sticky),
+            reward_range=configuration.reward_range or request.reward_range,
             loop=loop.name,
             unit_rule=loop.unit_rule,
             history=loop.history,
             timestamp=now,
             epoch=self.model.epoch,
             learned_through=self.model.learned_through,
+            mode=terms.mode,
+            exploration=terms.exploration,
+            fallback=terms.fallback,
+            control_share=terms.control_share,
+            control_show=terms.control_show,
+            alone=terms.alone,
             reward_window=configuration.reward_window,
             default_reward=configuration.default_reward,
             aggregation=configuration.aggregation,
+            seed=drawn.seed,
+            group=drawn.group,
+            chosen=drawn.chosen,
+            probabilities=drawn.probabilities,
+            shown=drawn.shown,
+            probability=drawn.probability,
+            predicted=drawn.predicted,
         )
 
     def decide(self, request: DecisionRequest, unit: str, terms: Terms, salt: str) -> DecisionOutcome:

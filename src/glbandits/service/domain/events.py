@@ -5,6 +5,7 @@ sequence numbers, each when its reward window has closed, with the rewards that 
 computed from the log again, bit for bit, and every decision can be reproduced.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
@@ -144,13 +145,14 @@ class Decision(DecisionRequest, frozen=True, kw_only=True, omit_defaults=True):
         """Whether the shown action was drawn from `probabilities` for this decision."""
         return not self.is_stopped and not self.repeats and self.group is not Group.CONTROL
 
-    def probability_of(self, index: int) -> float:
-        """Return the probability with which an action was shown to units of this group."""
+    def shown_probabilities(self) -> Sequence[float]:
+        """Return the probability of each action with which it was shown to units of this group."""
+        indices = range(len(self.actions))
         if self.is_stopped or (self.group is Group.CONTROL and self.control_show != "uniform"):
-            return float(index == self.shown)
+            return [float(index == self.shown) for index in indices]
         if self.group is not Group.CONTROL:
-            return self.probabilities[index]
-        return 0.0 if index in self.excluded else self.probability
+            return self.probabilities
+        return [0.0 if index in self.excluded else self.probability for index in indices]
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):

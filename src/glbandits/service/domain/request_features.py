@@ -5,7 +5,7 @@ features that all actions share and those of each action. The feature map of the
 without a feature map gets hashed features.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -49,6 +49,11 @@ _decode = msgspec.json.Decoder().decode
 def encode_json_request(shared: Sequence[Any], actions: Sequence[Any]) -> bytes:
     """Encode the shared features and those of each action for `Decision.request`."""
     return msgspec.json.encode(JsonRequest(list(shared), list(actions)))
+
+
+def joined_json_request(shared: bytes, actions: Iterable[bytes]) -> bytes:
+    """Return what `encode_json_request` does, from the encoded shared features and those of each action."""
+    return b'{"shared":%b,"actions":[%b]}' % (shared, b",".join(actions))
 
 
 class RequestMap:
@@ -110,7 +115,7 @@ def row_names(rows: Sequence[Mapping[str, Any]], encoder: RequestEncoder) -> lis
     return [as_category(row.get(column)) for row in rows]
 
 
-def check_arm_names(actions: Sequence[Sequence[Any]], ids: Sequence[str], encoder: RequestEncoder) -> None:
+def check_arm_names(actions: Iterable[Sequence[Any]], ids: Sequence[str], encoder: RequestEncoder) -> None:
     """Raise InvalidInput if the fields of an action name another arm than its id, or if two ids name the same arm."""
     column = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
     if column is None:

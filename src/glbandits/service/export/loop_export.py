@@ -162,7 +162,8 @@ def _row(
     # An excluded action is no arm of the row, because another policy could not have chosen it either.
     allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
     allowed.sort(key=lambda index: index != baseline)
-    probabilities = [decision.probability_of(i) for i in allowed]
+    shown = decision.shown_probabilities()
+    probabilities = [shown[i] for i in allowed]
     fields = fields_of(decision) if with_fields else None
     columns = {
         "number": settled.sequence,

@@ -97,7 +97,7 @@ class Authenticator:
     def check_scope(self, request: Request, scope: str) -> Key:
         """Return the key of a request, without using the rate limit. Raises HttpError: 401 or 403."""
         key = self._key_of(request)
-        request.scope.setdefault("state", {}).update(key=key, key_name=key.name)
+        request.scope["state"].update(key=key, key_name=key.name)
         if scope not in key.scopes:
             allowed = ", ".join(key.scopes)
             message = f"the key must have the scope {scope}; {key.name!r} has {allowed}"
@@ -106,7 +106,7 @@ class Authenticator:
         return key
 
     def _key_of(self, request: Request) -> Key:
-        headers = dict[bytes, bytes](request.scope["headers"])
+        headers = request.scope["state"]["headers"]
         text = headers.get(b"ocp-apim-subscription-key") or headers.get(b"x-api-key")
         if not text:
             scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
@@ -131,7 +131,7 @@ class Authenticator:
 
 def check_loop(request: Request, loop_name: str | None) -> None:
     """Raise HttpError, 403, if the key of a request is for other loops. None: the request is about all loops."""
-    key: Key = request.state.key
+    key: Key = request.scope["state"]["key"]
     if not key.may_use(loop_name):
         what = "all loops" if loop_name is None else f"the loop {loop_name!r}"
         message = f"the key must be for {what}; {key.name!r} has {', '.join(key.scopes)}. Use another key"

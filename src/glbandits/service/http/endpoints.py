@@ -89,7 +89,10 @@ SERVICE = config_schemas.ServiceConfiguration
 PERSONALIZER = tuple(
     endpoint._replace(path=f"/personalizer/v1.0{endpoint.path}", parameters=None, error_format=personalizer_response)
     for endpoint in (
-        Endpoint("POST", "/rank", RANK, rank_handlers.rank, schemas.RankRequest, schemas.RankResponse, 201, BAD_RANK),
+        Endpoint(
+            *("POST", "/rank", RANK, rank_handlers.rank, schemas.RankRequest, schemas.RankResponse, 201, BAD_RANK),
+            decoded=schemas.RankOf[schemas.SentAction],
+        ),
         Endpoint("POST", REWARDS, REWARD, rank_handlers.reward, schemas.RewardRequest, None, 204, BAD_REWARD),
         Endpoint("POST", ACTIVATIONS, RANK, rank_handlers.activate, None, None, 204, BAD_ACTIVATION),
         Endpoint("GET", "/configurations/service", READ, config.get_service, None, SERVICE),

@@ -64,6 +64,8 @@ class RequestMetrics(Collector):
 class RequestLog:
     """Middleware that gives each request an id, counts it and logs it, and adds the headers of all responses.
 
+    The state of the request has the id, and its headers as a dict.
+
     Failures are logged as warnings. Refused keys and administration have the level info, all others the level debug.
     The line omits the query, the headers and the body, because they contain keys and features.
 
@@ -92,6 +94,7 @@ class RequestLog:
         connection = connection_of(scope)
         state = scope["state"] = {
             "id": request_id.decode(),
+            "headers": headers,
             "scope": NO_ROUTE,
             "key_name": "none",
             "connection": connection,

@@ -1,7 +1,6 @@
 """Handlers of rank, reward and activate."""
 
-from collections.abc import Sequence
-
+import msgspec
 from starlette.requests import Request
 
 from glbandits.common.errors import InvalidInput
@@ -9,55 +8,48 @@ from glbandits.service.domain.event_rules import new_event_id
 from glbandits.service.domain.events import Decision, DecisionRequest, EventStatus
 from glbandits.service.domain.request_features import (
     JSON,
+    RequestEncoder,
     check_arm_names,
-    encode_json_request,
+    joined_json_request,
 )
 from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.personalizer.schemas import (
-    RankableAction,
     RankedAction,
-    RankRequest,
+    RankOf,
     RankResponse,
     RewardRequest,
+    SentAction,
     check_event,
     feature_objects,
+    feature_texts,
     reward_refusal,
 )
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.decision_handlers import model_version
-from glbandits.service.runtime.loops.learning_loop import Loop
 
 REWARD_RANGE = (-1.0, 1.0)
 """The reward range of events ranked through this API, unless the loop has one. `reward_refusal` applies in any case."""
 
 
-async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
+async def rank(site: Site, request: Request, sent: RankOf[SentAction]) -> RankResponse:
     """Choose one of several actions."""
-    loop, event_id = _loop_of(site, request, sent.actions), sent.event_id or new_event_id()
-    decision, degraded = await site.service.decide(loop.name, _decision_request(sent, event_id))
-    version = model_version(decision.epoch, decision.learned_through)
-    return RankResponse(ranking_of(decision), event_id, decision.actions[decision.shown], version, degraded)
-
-
-def _loop_of(site: Site, request: Request, actions: Sequence[RankableAction]) -> Loop:
-    """Return the loop of a rank request. Raises InvalidInput if it cannot choose among the actions."""
-    if not 1 <= len(actions) <= site.settings.max_actions:
+    if not 1 <= len(sent.actions) <= site.settings.max_actions:
         raise InvalidInput(f"Action count should be between 1 and {site.settings.max_actions}.")
-    loop, features = site.service.loop(loop_name(request)), [feature_objects(action.features) for action in actions]
-    check_arm_names(features, [action.id for action in actions], loop.published.encoder)
-    return loop
+    loop = site.service.loop(loop_name(request))
+    decision, degraded = await site.service.decide(loop.name, _decision_request(sent, loop.published.encoder))
+    version = model_version(decision.epoch, decision.learned_through)
+    return RankResponse(ranking_of(decision), decision.event_id, decision.actions[decision.shown], version, degraded)
 
 
-def _decision_request(sent: RankRequest, event_id: str) -> DecisionRequest:
+def _decision_request(sent: RankOf[SentAction], encoder: RequestEncoder) -> DecisionRequest:
     """Return the decision request of an event. Unknown excluded ids are ignored."""
-    ids = [action.id for action in sent.actions]
+    ids, texts = [action.id for action in sent.actions], feature_texts(sent.actions)
+    check_arm_names(map(msgspec.json.decode, texts), ids, encoder)
     excluded = {ids.index(name) for name in sent.excluded_actions or () if name in ids}
     return DecisionRequest(
-        event_id=event_id,
-        request=encode_json_request(
-            feature_objects(sent.context_features), [feature_objects(action.features) for action in sent.actions]
-        ),
+        event_id=sent.event_id or new_event_id(),
+        request=joined_json_request(msgspec.json.encode(feature_objects(sent.context_features)), texts),
         encoding=JSON,
         actions=tuple(ids),
         excluded=tuple(sorted(excluded)),
@@ -100,8 +92,10 @@ def ranking_of(decision: Decision) -> list[RankedAction]:
 
     Excluded actions keep their index in the request. If the baseline is always shown, its probability is 1.
     """
-    probabilities = [decision.probability_of(index) for index in range(len(decision.actions))]
-    order = sorted(range(len(probabilities)), key=lambda index: (index != decision.shown, -probabilities[index]))
+    probabilities = decision.shown_probabilities()
+    order = sorted(range(len(probabilities)), key=probabilities.__getitem__, reverse=True)
+    order.remove(decision.shown)
+    order.insert(0, decision.shown)
     if decision.excluded:
         following = iter([index for index in order if index not in decision.excluded])
         order = [index if index in decision.excluded else next(following) for index in range(len(probabilities))]

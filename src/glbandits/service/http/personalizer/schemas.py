@@ -1,13 +1,16 @@
 """Requests and responses of rank, reward and activate."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from glbandits.common.errors import InvalidInput
 
 LONGEST_ID = 256
+MAX_CACHED_TEXTS, LONGEST_CACHED_TEXT = 10_000, 512
+"""Features of actions whose text in the log is cached, at most, and the largest size of such a text: about 10 MB."""
 
 Features: TypeAlias = list[dict[str, Any] | None] | dict[str, Any] | None
 """A list of objects. The SDKs also send one object, nulls in the list, and null."""
@@ -20,10 +23,20 @@ class RankableAction(msgspec.Struct, frozen=True):
     features: Features
 
 
-class RankRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """A request to choose one of several actions. Unknown fields are ignored."""
+class SentAction(msgspec.Struct, frozen=True):
+    """An action whose features are not decoded: those of most actions are known from earlier requests."""
 
-    actions: list[RankableAction]
+    id: str
+    features: msgspec.Raw
+
+
+Action = TypeVar("Action", RankableAction, SentAction)
+
+
+class RankOf(msgspec.Struct, Generic[Action], frozen=True, rename="camel"):
+    """A `RankRequest` with one of the two types of actions."""
+
+    actions: list[Action]
     context_features: Features = None
     excluded_actions: list[str] | None = None
     event_id: str | None = None
@@ -31,7 +44,11 @@ class RankRequest(msgspec.Struct, frozen=True, rename="camel"):
 
     def __post_init__(self) -> None:
         check_event(self.event_id)
-        check_actions(self.actions)
+        _check_ids([action.id for action in self.actions])
+
+
+class RankRequest(RankOf[RankableAction], frozen=True):
+    """A request to choose one of several actions. Unknown fields are ignored."""
 
 
 class RankedAction(msgspec.Struct, frozen=True):
@@ -79,14 +96,6 @@ def reward_refusal(value: float) -> str:
     )
 
 
-def check_actions(actions: Sequence[RankableAction]) -> None:
-    """Raise InvalidInput unless the actions have valid ids, and each has a feature."""
-    _check_ids([action.id for action in actions])
-    for action in actions:
-        if all(value is None for part in feature_objects(action.features) for value in part.values()):
-            raise InvalidInput("Every action should have at least one non-null action feature.")
-
-
 def _check_ids(ids: Sequence[str]) -> None:
     """Raise InvalidInput unless ids are not empty, not too long, and unique."""
     if not all(map(str.strip, ids)):
@@ -97,6 +106,32 @@ def _check_ids(ids: Sequence[str]) -> None:
     if len(set(ids)) < len(ids):
         twice = next(name for index, name in enumerate(ids) if name in ids[:index])
         raise InvalidInput(f"Action ids must be unique; {twice[:40]!r} was sent twice.")
+
+
+def feature_texts(actions: Sequence[SentAction]) -> list[bytes]:
+    """Return the features of actions as the log has them: lists of objects, as JSON without spaces.
+
+    Raises InvalidInput if they are no `Features`, or if an action has none.
+    """
+    return [_cached_text(bytes(action.features)) for action in actions]
+
+
+def _cached_text(sent: bytes) -> bytes:
+    return _recurring_text(sent) if len(sent) <= LONGEST_CACHED_TEXT else _feature_text(sent)
+
+
+def _feature_text(sent: bytes) -> bytes:
+    try:
+        objects = feature_objects(_decode_features(sent))
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"the body is invalid: {error}, in the features of an action") from None
+    if all(value is None for part in objects for value in part.values()):
+        raise InvalidInput("Every action should have at least one non-null action feature.")
+    return msgspec.json.encode(objects)
+
+
+_recurring_text = lru_cache(MAX_CACHED_TEXTS)(_feature_text)
+_decode_features = msgspec.json.Decoder(Features).decode
 
 
 def feature_objects(features: Features) -> list[Any]:
