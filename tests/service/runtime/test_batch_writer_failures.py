@@ -138,6 +138,23 @@ def test_timed_out_and_cancelled_rewards_are_not_written(fake_store: FakeStore) 
     run(main())
 
 
+def test_each_event_has_its_own_deadline(fake_store: FakeStore) -> None:
+    async def main() -> None:
+        writer = BatchWriter(fake_store)
+        held = await hold(fake_store, writer, decision("held"))
+        last, first, never = (
+            writer.submit(reward(name), timeout) for name, timeout in (("a", 0.1), ("b", 0.01), ("c", SLOW))
+        )
+        assert isinstance((await asyncio.gather(first, return_exceptions=True))[0], TimeoutError)
+        assert not last.done()
+        assert isinstance((await asyncio.gather(last, return_exceptions=True))[0], TimeoutError)
+        fake_store.open.set()
+        await asyncio.gather(held, never)
+        assert fake_store.written == ["held", "c"]
+
+    run(main())
+
+
 def test_a_reward_whose_commit_began_waits_for_its_outcome(fake_store: FakeStore) -> None:
     async def main() -> None:
         writer = BatchWriter(fake_store)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,8 @@ WriteResult: TypeAlias = Receipt | Exception
 BATCH_EVENTS, COLLECT_SECONDS = 256, 0.002
 """A batch is complete with so many events, or after so many seconds, even if more events come. It has all slots of an
 event."""
+DEADLINE_TICK = 0.01
+"""Seconds between two looks for events whose deadlines have passed, at least."""
 RETRY_SECONDS = 0.1
 """Time between two attempts to write decisions that the store failed to write."""
 CLOSE_SECONDS = 10.0
@@ -76,6 +79,10 @@ class Pending:
     receipt: "asyncio.Future[Receipt]"
     submitted_at: float
     """By `time.monotonic`."""
+    deadline: float
+    """When the future fails, by `time.monotonic`."""
+    size: int
+    """Bytes in memory, see `size_of`."""
 
     @property
     def withdrawn(self) -> bool:
@@ -130,7 +137,10 @@ class BatchWriter:
         self._wake = asyncio.Event()
         self._closing = False
         self._failures = FailureLog(log)
-        self._failed_at = -float("inf")
+        self._failed_at = -math.inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_deadline = math.inf
+        """When the timer looks for events whose deadlines have passed."""
 
     @property
     def depth(self) -> int:
@@ -161,57 +171,64 @@ class BatchWriter:
         or an activation is withdrawn, unless its commit has started: then the future waits for the outcome, so that a
         failure always means that the event was not written. Cancelling the future withdraws the event in the same way.
         """
-        self._check_room([event])
-        event_loop = asyncio.get_running_loop()
-        pending = Pending(event, event_loop.create_future(), time.monotonic())
-        timer = event_loop.call_later(timeout, self._expire, pending)
-
-        def finish(_: "asyncio.Future[Receipt]") -> None:
-            timer.cancel()
-            if pending.withdrawn:
-                self._queue.pop(pending, None)
-
-        pending.receipt.add_done_callback(finish)
-        self._enqueue(pending)
-        return pending.receipt
+        return self._enqueue([event], timeout)[0]
 
     def submit_slots(self, decisions: Sequence[Decision]) -> "list[asyncio.Future[Receipt]]":
         """Queue the decisions of all slots of an event, for one batch. Returns the futures of their receipts.
 
         The decisions stay queued and are written, whatever happens to the futures.
         """
-        self._check_room(decisions)
-        event_loop, now = asyncio.get_running_loop(), time.monotonic()
-        slots = [Pending(decision, event_loop.create_future(), now) for decision in decisions]
-        for pending in slots:
-            self._enqueue(pending)
-        return [pending.receipt for pending in slots]
+        return self._enqueue(decisions, math.inf)
 
-    def _enqueue(self, pending: Pending) -> None:
-        event = pending.event
-        if isinstance(event, Decision):
-            self._bytes += size_of(event)
-            self._decisions.setdefault((event.loop, event.event_id, event.slot), event)
-        self._queue[pending] = None
+    def _enqueue(self, events: Sequence[Event], timeout: float) -> "list[asyncio.Future[Receipt]]":
+        sizes = list(map(size_of, events))
+        self._check_room(events, sum(sizes))
+        event_loop, now = asyncio.get_running_loop(), time.monotonic()
+        receipts = []
+        for event, size in zip(events, sizes, strict=True):
+            pending = Pending(event, event_loop.create_future(), now, now + timeout, size)
+            if isinstance(event, Decision):
+                self._bytes += size
+                self._decisions.setdefault((event.loop, event.event_id, event.slot), event)
+            self._queue[pending] = None
+            receipts.append(pending.receipt)
+        if now + timeout < self._next_deadline:
+            self._expire_at(now + timeout, timeout)
         if self._task is None:
             self._wake = asyncio.Event()
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="batch-writer")
+            self._task = event_loop.create_task(self._run(), name="batch-writer")
         elif self.state is WriterState.IDLE:
             self._wake.set()
+        return receipts
 
-    def _check_room(self, events: Sequence[Event]) -> None:
+    def _check_room(self, events: Sequence[Event], size: int) -> None:
         if self._closing:
             raise StoreError(CLOSED)
         if self.state is WriterState.RETRYING and not isinstance(events[0], Decision):
             raise StoreError(UNAVAILABLE)
         if self.depth + len(events) > self._max_events:
             raise QueueFull(f"Write queue is full ({self._max_events} events). Retry later.")
-        if self._bytes + sum(map(size_of, events)) > self._max_bytes:
+        if self._bytes + size > self._max_bytes:
             raise QueueFull(f"Write queue is full ({self._max_bytes:,} bytes). Retry later.")
 
-    def _expire(self, pending: Pending) -> None:
-        if not pending.receipt.done() and (isinstance(pending.event, Decision) or pending in self._queue):
-            pending.receipt.set_exception(TimeoutError())
+    def _expire_at(self, deadline: float, seconds: float) -> None:
+        """Let `_expire` run at a deadline, in so many seconds. One timer serves all events."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._next_deadline, self._timer = deadline, asyncio.get_running_loop().call_later(seconds, self._expire)
+
+    def _expire(self) -> None:
+        """Fail the futures whose deadlines have passed, and set the timer for the next one."""
+        self._timer, self._next_deadline, now, later = None, math.inf, time.monotonic(), math.inf
+        for pending in (*self._batch, *self._queue):
+            if pending.deadline > now:
+                later = min(later, pending.deadline)
+            elif not pending.receipt.done() and (isinstance(pending.event, Decision) or pending in self._queue):
+                pending.receipt.set_exception(TimeoutError())
+            if pending.withdrawn:
+                self._queue.pop(pending, None)
+        if later < math.inf:
+            self._expire_at(later, max(later - now, DEADLINE_TICK))
 
     async def close(self) -> None:
         """Write the queue, with one attempt per batch, and refuse further events. Idempotent.
@@ -259,7 +276,9 @@ class BatchWriter:
 
         The task ends if its event loop stops, or if the store does not answer in time at `close`.
         """
-        self._task, self.state = None, WriterState.IDLE
+        self._task, self.state, self._next_deadline = None, WriterState.IDLE, math.inf
+        if self._timer is not None:
+            self._timer.cancel()
         if self.depth:
             log.error("It is unknown whether %d events were written: the store did not answer in time.", self.depth)
         batch, queue = self._batch, list(self._queue)
@@ -345,7 +364,7 @@ class BatchWriter:
             outcome = StoreError(f"The store cannot write the event: {outcome!r}")
         for pending in events:
             if isinstance(pending.event, Decision):
-                self._forget_decision(pending.event)
+                self._forget_decision(pending.event, pending.size)
             waits = not pending.receipt.done() and not pending.receipt.get_loop().is_closed()
             if isinstance(outcome, Exception):
                 self.counts.failed_events += isinstance(outcome, StoreError)
@@ -357,8 +376,8 @@ class BatchWriter:
                 if waits:
                     pending.receipt.set_result(outcome)
 
-    def _forget_decision(self, decision: Decision) -> None:
-        self._bytes -= size_of(decision)
+    def _forget_decision(self, decision: Decision, size: int) -> None:
+        self._bytes -= size
         name = (decision.loop, decision.event_id, decision.slot)
         if self._decisions.get(name) is decision:
             del self._decisions[name]
