@@ -123,6 +123,7 @@ def test_several_parts_agree_with_one(path: Path, monkeypatch: pytest.MonkeyPatc
         assert anytime.high - anytime.low == pytest.approx(one.high - one.low, rel=0.02)
         for ours, theirs in zip(found.estimates, expected.estimates, strict=True):
             np.testing.assert_allclose(ours.running, theirs.running)
+        np.testing.assert_allclose(found.logged_running, expected.logged_running)
 
 
 def test_interrupted_evaluation_continues(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,17 @@ class MomentSums(Mergeable):
         for column, values in enumerate(terms):
             self._sums[:, column] += np.bincount(groups, weights=values, minlength=GROUPS)
 
+    def add_rows(self, terms: Sequence[Floats], first_row: int) -> None:
+        """Add the terms of the next rows, which are independent: the group of a row is its index modulo `GROUPS`."""
+        before, count = first_row % GROUPS, len(terms[0])
+        padded = np.zeros(-(-(before + count) // GROUPS) * GROUPS)
+        used = padded[before : before + count]
+        used[:] = 1.0
+        self._counts += padded.reshape(-1, GROUPS).sum(axis=0)
+        for column, values in enumerate(terms):
+            used[:] = values
+            self._sums[:, column] += padded.reshape(-1, GROUPS).sum(axis=0)
+
     def moments(self) -> Moments:
         """Return the moments of all rows so far."""
         used = self._counts > 0.0

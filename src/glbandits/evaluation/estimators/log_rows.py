@@ -61,15 +61,18 @@ class LogRows:
         return self.block.propensities
 
     @cached_property
-    def groups(self) -> Ints:
-        """The group of each row for `MomentSums`, (rows,)."""
-        units = np.arange(self.first_row, self.first_row + len(self)) if self.clusters is None else self.clusters
-        groups: Ints = units % GROUPS
+    def _groups(self) -> Ints:
+        """The group of the cluster of each row for `MomentSums`, (rows,)."""
+        assert self.clusters is not None
+        groups: Ints = self.clusters % GROUPS
         return groups
 
     def add_to(self, sums: MomentSums, *terms: Floats) -> None:
         """Add terms, (rows,) each, to sums over groups."""
-        sums.add(terms, self.groups, clustered=self.clusters is not None)
+        if self.clusters is None:
+            sums.add_rows(terms, self.first_row)
+        else:
+            sums.add(terms, self._groups, clustered=True)
 
     @cached_property
     def arm_mask(self) -> Bools:
@@ -152,6 +155,7 @@ class LogSums(Mergeable):
     rules: ClassVar = {
         "payoffs": merged,
         "doubts": merged,
+        "running": merged,
         "least": SMALLEST,
         "largest": LARGEST,
         "chose_uniformly": ALL,

@@ -39,7 +39,7 @@ class Matched(RatioEstimator):
     name: ClassVar[str] = "matched"
 
     def terms(self, rows: EstimatorInputs) -> Floats:
-        return np.stack([rows.matched * rows.rewards, rows.matched.astype(np.float64)], axis=1)
+        return np.stack([rows.matched * rows.rewards, rows.matched.astype(np.float64)]).T
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Snips(RatioEstimator):
     name: ClassVar[str] = "snips"
 
     def terms(self, rows: EstimatorInputs) -> Floats:
-        return np.stack([rows.weights * rows.rewards, rows.weights], axis=1)
+        return np.stack([rows.weights * rows.rewards, rows.weights]).T
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class SelfNormalisedDr(EstimatorDefaults):
     needs_model: ClassVar[bool] = True
 
     def terms(self, rows: EstimatorInputs) -> Floats:
-        return np.stack([rows.expected, rows.weights * (rows.rewards - rows.predicted), rows.weights], axis=1)
+        return np.stack([rows.expected, rows.weights * (rows.rewards - rows.predicted), rows.weights]).T
 
     def combine(self, means: Floats) -> Floats:
         return means[..., 0] + ratio(means[..., 1], means[..., 2])

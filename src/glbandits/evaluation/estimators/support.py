@@ -229,25 +229,26 @@ class SupportSums(Mergeable):
         if self._complete not in (None, complete):
             raise InvalidInput("all rows of a log must have the probabilities of all arms, or none; got both")
         self._complete, self._estimated = complete, block.estimated
-        self._add_large(block.probabilities, probabilities, weights)
+        positive = weights[weights > 0.0]
+        self._add_large(block.probabilities, probabilities, positive)
         self._rows += len(block)
-        self._unused += int((weights == 0.0).sum())
+        self._unused += len(block) - len(positive)
         self._largest = max(self._largest, float(weights.max()))
         self._least = min(self._least, float(block.propensities.min()))
         self._weights += float(weights.sum())
         self._squares += float(np.einsum("r,r->", weights, weights))
-        indices = np.searchsorted(WEIGHT_EDGES, weights[weights > 0.0], side="right")
+        indices = np.searchsorted(WEIGHT_EDGES, positive, side="right")
         self._weight_counts += np.bincount(indices, minlength=len(self._weight_counts))
         if self._logged is not None:
             self._logged += np.bincount(block.chosen, minlength=len(self._logged))
             self._wanted += probabilities.sum(axis=0)
             self._rewards += np.bincount(block.chosen, weights=block.payoffs, minlength=len(self._logged))
 
-    def _add_large(self, logged: Floats | None, target: Floats, weights: Floats) -> None:
-        """Add the weights of all arms, or of the chosen arms if the log has only propensities."""
+    def _add_large(self, logged: Floats | None, target: Floats, positive: Floats) -> None:
+        """Add the weights of all arms, or those of the chosen arms above 0 if the log has only propensities."""
         self._largest_probability = max(self._largest_probability, float(target.max()))
         if logged is None:
-            self._large.add(weights[weights > 0.0], np.ones(int((weights > 0.0).sum())))
+            self._large.add(positive, np.ones(len(positive)))
             return
         possible = logged > 1.0 / MAX_ABS
         each = np.divide(target, logged, out=np.zeros_like(target), where=possible)
@@ -339,9 +340,14 @@ class LargeWeightSums(Mergeable):
         """Add positive weights, and the expected number of rows of each; arrays of any shape."""
         self.largest = max(self.largest, float(weights.max(initial=0.0)))
         near = weights >= self.largest / 2.0
-        bins = _bins(weights[near])
-        for sums, terms in zip(self._sums, (rows[near], rows[near] * weights[near] ** 2), strict=True):
-            sums += np.bincount(bins, weights=terms, minlength=len(sums))
+        weights, rows = weights[near], rows[near]
+        if not len(weights):
+            return
+        bins = _bins(weights)
+        lowest = int(bins.min())
+        for sums, terms in zip(self._sums, (rows, rows * weights**2), strict=True):
+            counts = np.bincount(bins - lowest, weights=terms)
+            sums[lowest : lowest + len(counts)] += counts
 
     def from_weight(self, weight: float) -> tuple[float, float]:
         """Return the number of rows of at least this weight, and the sum of w^2 over them.

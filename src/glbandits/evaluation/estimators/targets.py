@@ -51,6 +51,8 @@ class UniformTarget:
     """All arms of a row with the same probability."""
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
+        if block.arms.same_arms:
+            return np.full((len(block), block.arms.max_arms), 1.0 / block.arms.max_arms)
         shares: Floats = block.arm_mask / block.arms.counts[:, np.newaxis]
         return shares
 
@@ -267,6 +269,8 @@ def may_read(target: Target, hidden: HiddenFeatures) -> bool:
 def target_probabilities(target: Target, block: LoggedData, first_row: int) -> Floats:
     """Return the target's probabilities of a block. Raises InvalidInput unless they are valid."""
     probabilities = target.probabilities(block, first_row)
+    if isinstance(target, UniformTarget | AlwaysTarget):
+        return probabilities
     if probabilities.shape != (len(block), block.arms.max_arms):
         raise InvalidInput(
             f"the probabilities of a target must have shape ({len(block)}, {block.arms.max_arms}): rows and arms; got "

@@ -1,8 +1,10 @@
 """Running sums of rows that arrive in blocks, stored at a bounded number of points."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from glbandits.common.arrays import Floats
+from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.maths.online_statistics.mergeable import Mergeable
 
 
@@ -30,31 +32,40 @@ class RunningSums(Mergeable):
         self._stored: Floats = np.empty((1 + columns, 0))
         self._last: Floats = np.zeros((1 + columns, 1))
 
-    def add(self, columns: Floats) -> None:
+    def add(self, columns: Floats | Sequence[Floats | Bools]) -> None:
         """Add rows, (columns, n)."""
-        before, rows = self._first_row + int(self._last[0, 0]), columns.shape[1]
+        before, rows = self._first_row + int(self._last[0, 0]), len(columns[0])
         if not rows:
             return
-        ends = np.arange(self._spacing - before % self._spacing, rows + 1, self._spacing)
+        ends = self._ends(before, rows)
+        while self._stored.shape[1] + len(ends) > self._points:
+            self._double_spacing()
+            ends = self._ends(before, rows)
         starts = np.concatenate([[0], ends[ends < rows]])
-        parts = np.add.reduceat(columns, starts, axis=1, dtype=np.float64)
+        parts = np.array([np.add.reduceat(column, starts, dtype=np.float64) for column in columns])
         sums = self._last + np.vstack([np.append(starts[1:], rows), np.cumsum(parts, axis=1)])
         self._last = sums[:, -1:]
         self._stored = np.hstack([self._stored, sums[:, : len(ends)]])
-        self._drop_points()
+
+    def _ends(self, before: int, rows: int) -> Ints:
+        """The points among the next rows, after each of which there is a sum."""
+        return np.arange(self._spacing - before % self._spacing, rows + 1, self._spacing)
 
     def merge(self, later: "RunningSums") -> None:
         """Add the rows of the next part."""
         own, others = self._stored, later._stored + self._last
         self._spacing = max(self._spacing, later._spacing)
         self._stored, self._last = np.hstack([own, others]), self._last + later._last
-        self._stored = self._stored[:, (self._first_row + self._stored[0]) % self._spacing == 0]
-        self._drop_points()
-
-    def _drop_points(self) -> None:
+        self._keep_points()
         while self._stored.shape[1] > self._points:
-            self._spacing *= 2
-            self._stored = self._stored[:, (self._first_row + self._stored[0]) % self._spacing == 0]
+            self._double_spacing()
+
+    def _double_spacing(self) -> None:
+        self._spacing *= 2
+        self._keep_points()
+
+    def _keep_points(self) -> None:
+        self._stored = self._stored[:, (self._first_row + self._stored[0]) % self._spacing == 0]
 
     def table(self) -> Floats:
         """The number of rows and the sum of each column at each point, (1 + columns, points).

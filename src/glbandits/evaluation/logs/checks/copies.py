@@ -7,7 +7,7 @@ all counts have a common divisor, or long segments of rows occur twice.
 """
 
 import math
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import ClassVar
 
 import numpy as np
@@ -129,21 +129,27 @@ def hash_rows(*columns: Floats | Ints) -> Hashes:
 
 
 def _mixed(hashes: Hashes) -> Hashes:
-    hashes = (hashes ^ (hashes >> np.uint64(30))) * MIX_1
-    hashes = (hashes ^ (hashes >> np.uint64(27))) * MIX_2
-    return hashes ^ (hashes >> np.uint64(31))
+    hashes = hashes ^ (hashes >> np.uint64(30))
+    hashes *= MIX_1
+    hashes ^= hashes >> np.uint64(27)
+    hashes *= MIX_2
+    hashes ^= hashes >> np.uint64(31)
+    return hashes
 
 
 def _of_segments(hashes: Hashes) -> Hashes:
     """The hash of each segment of consecutive rows."""
-    powers = np.full(len(hashes), STEP)
-    powers[0] = 1
-    powers = np.cumprod(powers)
-    back = np.full(len(hashes), INVERSE_OF_STEP)
-    back[0] = 1
-    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(hashes * powers)])
     first = len(hashes) - SEGMENT + 1
-    return _mixed((sums[SEGMENT:] - sums[:first]) * np.cumprod(back)[:first])
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(hashes * _powers(STEP, len(hashes)))])
+    return _mixed((sums[SEGMENT:] - sums[:first]) * _powers(INVERSE_OF_STEP, len(hashes))[:first])
+
+
+@lru_cache(4)
+def _powers(base: np.uint64, count: int) -> Hashes:
+    """The first powers of a number, from 1 on."""
+    powers = np.full(count, base)
+    powers[0] = 1
+    return np.cumprod(powers)
 
 
 def _break_convexity(counts: Ints) -> bool:

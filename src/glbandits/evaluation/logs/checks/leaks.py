@@ -50,19 +50,23 @@ class ContextSums(Mergeable):
 
     def add(self, contexts: Floats, arms: Ints, rewards: Floats, propensities: Floats) -> None:
         """Add rows: the context (n, width), chosen arms, rewards and propensities."""
-        x = contexts[:, : self._width]
-        weights = np.where(arms[:, np.newaxis] == np.arange(self._arms), 1.0 / propensities[:, np.newaxis], 0.0)
-        squares, squared_weights = x * x, weights * weights
-        self._rows += len(x)
-        self._x, self._xx = self._x + x.sum(axis=0), self._xx + squares.sum(axis=0)
-        self._r, self._rr = self._r + float(rewards.sum()), self._rr + float(rewards @ rewards)
-        self._xr = self._xr + rewards @ x
-        self._w, self._ww = self._w + weights.sum(axis=0), self._ww + squared_weights.sum(axis=0)
-        both, products = (weights, squared_weights), x * rewards[:, np.newaxis]
-        self._of_rewards = self._of_rewards + np.stack([power @ w for w in both for power in (rewards, rewards**2)])
-        self._moments = self._moments + np.stack(
-            [power.T @ w for w in both for power in (x, squares)] + [products.T @ w for w in both]
-        )
+        group = np.minimum(arms, self._arms).astype(np.uint8)  # which NumPy sorts in linear time
+        order = np.argsort(group, kind="stable")
+        ends = np.searchsorted(group[order], np.arange(self._arms + 1))
+        x, r, w = contexts[order, : self._width].T, rewards[order], 1.0 / propensities[order]
+        table, weights = np.vstack([np.ones_like(r), r, r * r, x, x * x, x * r]), np.stack([w, w * w], axis=1)
+        _, sum_of_rewards, sum_of_squares, *of_features = table.sum(axis=1)
+        self._rows += len(r)
+        self._r, self._rr = self._r + float(sum_of_rewards), self._rr + float(sum_of_squares)
+        self._x, self._xx, self._xr = np.array([self._x, self._xx, self._xr]) + np.reshape(of_features, (3, -1))
+        by_arm = np.zeros((2, len(table), self._arms))
+        for arm, own in enumerate(map(slice, ends, ends[1:])):
+            by_arm[:, :, arm] = (table[:, own] @ weights[own]).T
+        self._w, self._ww = self._w + by_arm[0, 0], self._ww + by_arm[1, 0]
+        self._of_rewards = self._of_rewards + by_arm[:, 1:3].reshape(4, -1)
+        moments = by_arm[:, 3:].reshape(2, 3, self._width, self._arms)
+        powers = moments[:, :2].reshape(4, self._width, self._arms)
+        self._moments = self._moments + np.concatenate([powers, moments[:, 2]])
 
     def doubts(self, column_of: Callable[[int], tuple[str, range]], *, can_hide: bool = True) -> list[Doubt]:
         """Return a doubt for each leaked column.

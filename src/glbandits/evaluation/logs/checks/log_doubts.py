@@ -1,10 +1,11 @@
 """LogDoubtSums: all checks of the rows of a log, in one pass over its blocks."""
 
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.common.arrays import Floats, Ints
+from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.evaluation.logs.arm_features import CrossedArms, RowArms
 from glbandits.evaluation.logs.checks.changes import BLOCKS, last_change
 from glbandits.evaluation.logs.checks.copies import CopySums, hash_rows
@@ -17,9 +18,9 @@ from glbandits.maths.online_statistics.running_sums import RunningSums
 
 LEAST_ROWS = 200
 """Rows below which a log is not checked: too few to tell."""
-SHARES, MIXES = 16, 8
-"""Number of groups of arms whose shares are compared over the rows, and of mixtures of the context with the arm."""
-
+SHARES, MIXES, SIGNS = 16, 8, 1024
+"""Number of groups of arms whose shares are compared over the rows, of mixtures of the context with the arm, and of
+arms with random signs of their own. Powers of two, whose remainders are fast."""
 NEIGHBOURS = 64
 """Consecutive rows whose contexts are compared with each other."""
 
@@ -119,19 +120,31 @@ def _same_for_all_arms(block: Any, usable: Any) -> Any:
     return (features == features[:, :1]).all(axis=(0, 1))
 
 
-def _changing(payoffs: Floats, propensities: Floats, arms: Ints, context: Floats) -> Floats:
+def _changing(payoffs: Floats, propensities: Floats, arms: Ints, context: Floats) -> list[Floats | Bools]:
     """The columns whose means are compared over the rows: rewards, propensities, arms, and arms by context."""
-    shares = arms % SHARES == np.arange(SHARES)[:, np.newaxis]
+    group = np.bitwise_and(arms, SHARES - 1).astype(np.int8)
+    signs, signs_of_arms = _signs(context.shape[1])
+    mixes = _without_local_means(signs @ context.T)
+    mixes *= signs_of_arms.take(np.bitwise_and(arms, SIGNS - 1), axis=1)
+    return [payoffs, np.log(propensities), *(group == share for share in range(SHARES)), *mixes]
+
+
+@cache
+def _signs(width: int) -> tuple[Floats, Floats]:
+    """Random signs of the features of the context, (MIXES, width), and of arms, (MIXES, SIGNS)."""
     rng = np.random.default_rng(0)
-    signs, signs_of_arms = rng.choice([-1.0, 1.0], (context.shape[1], MIXES)), rng.choice([-1.0, 1.0], (997, MIXES))
-    mixes = _without_local_means(context @ signs) * signs_of_arms[arms % 997]
-    return np.vstack([payoffs, np.log(propensities), shares, mixes.T])
+    signs, of_arms = (rng.choice([-1.0, 1.0], (count, MIXES)) for count in (width, SIGNS))
+    return np.ascontiguousarray(signs.T), np.ascontiguousarray(of_arms.T)
 
 
 def _without_local_means(values: Floats) -> Floats:
-    """Subtract the means of `NEIGHBOURS` consecutive rows, because the context may change: time is often part of it."""
-    starts = np.arange(0, len(values), NEIGHBOURS)
-    sizes = np.diff(np.append(starts, len(values)))
-    means = np.add.reduceat(values, starts, axis=0) / sizes[:, np.newaxis]
-    local: Floats = values - np.repeat(means, sizes, axis=0)
-    return local
+    """Subtract the means of `NEIGHBOURS` consecutive rows, because the context may change: time is often part of it.
+
+    `values` is (mixes, n), and changed.
+    """
+    whole = values.shape[1] // NEIGHBOURS * NEIGHBOURS
+    groups = values[:, :whole].reshape(len(values), -1, NEIGHBOURS)
+    groups -= groups.mean(axis=2, keepdims=True)
+    if whole < values.shape[1]:
+        values[:, whole:] -= values[:, whole:].mean(axis=1, keepdims=True)
+    return values
