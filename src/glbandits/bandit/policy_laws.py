@@ -17,8 +17,8 @@ from glbandits.bandit.bandit import Bandit
 from glbandits.bandit.inputs import Inputs
 from glbandits.bandit.policy_trials import (
     ANY_NUMBERS,
-    Step,
     Subject,
+    TrialStep,
     any_rounds,
     counts_agree,
     hard_problems,
@@ -88,7 +88,7 @@ def learning_leaves_a_valid_state(subject: Subject) -> None:
         for t, (arms, reward) in enumerate(rounds):
             arm = bandit.choose(arms)
             bandit.learn(arms, reward, arm=arm)
-            step = Step(t + 1, arms[arm], reward, f" of {name}")
+            step = TrialStep(t + 1, arms[arm], reward, f" of {name}")
             check_state(subject, bandit, step)
             if not (subject.sparse or subject.policy.keeps_history) and bandit.state.size > size:
                 raise InvalidInput(
@@ -112,7 +112,7 @@ def play_any_numbers(subject: Subject, count: int, seed: int, sizes: str | None 
         arm = bandit.choose(arms) if t % 2 else int(rng.integers(len(arms)))
         bandit.learn(arms, reward, arm=arm)
         if not np.isfinite(bandit._state).all() or t % 10 == 9 or t == count - 1:
-            check_state(subject, bandit, Step(t + 1, arms[arm], reward))
+            check_state(subject, bandit, TrialStep(t + 1, arms[arm], reward))
             Bandit.from_bytes(bandit.to_bytes(), subject.policy)
             for name in ("ordinary", "any magnitude", "an id", "largest", "zeros") if subject.dim < 100 else ():
                 check_decision(bandit, ANY_NUMBERS[name](rng, subject.dim), f"after reward {t + 1}")
@@ -123,7 +123,7 @@ def play_any_numbers(subject: Subject, count: int, seed: int, sizes: str | None 
 _are_same = partial(np.array_equal, equal_nan=True)  # other laws report NaN
 
 
-def check_state(subject: Subject, bandit: Bandit, step: Step) -> None:
+def check_state(subject: Subject, bandit: Bandit, step: TrialStep) -> None:
     """Raise InvalidInput if the state is not finite or not valid."""
     state, form = bandit._state, subject.form
     finite = np.isfinite(state)

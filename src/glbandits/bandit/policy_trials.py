@@ -166,7 +166,7 @@ def counts_agree(counts: Floats, expected: Floats, variances: Floats) -> bool:
     return bool((np.abs(counts - expected) <= bound).all()) and not counts[expected == 0.0].any()
 
 
-class Step(NamedTuple):
+class TrialStep(NamedTuple):
     """A reward that a policy has learned, for messages."""
 
     number: int

@@ -50,22 +50,22 @@ LoopsOption: TypeAlias = Annotated[
 ]
 
 
-class Workers(NamedTuple):
-    """What --jobs says."""
+class Parallelism(NamedTuple):
+    """The number of processes, and where they run."""
 
     jobs: int
     engine: str
 
 
-def parse_jobs(text: str) -> Workers:
-    """Return the workers of --jobs. Raises InvalidInput for another text, MissingExtra for ray without its extra."""
+def parse_jobs(text: str) -> Parallelism:
+    """Return what --jobs says. Raises InvalidInput for another text, MissingExtra for ray without its extra."""
     from glbandits.common.parallel import check_engine  # the commands of a store do not need its extra
 
     if re.fullmatch(r"[+-]?\d+", text) is None and text != RAY:
         raise InvalidInput(
             f"--jobs must be a number of processes, -1 for one per core, or {RAY}; got {text!r}", field="jobs"
         )
-    workers = Workers(-1, RAY) if text == RAY else Workers(int(text), "local")
+    workers = Parallelism(-1, RAY) if text == RAY else Parallelism(int(text), "local")
     check_engine(workers.engine, workers.jobs)
     return workers
 

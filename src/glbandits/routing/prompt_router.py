@@ -22,7 +22,7 @@ from glbandits.features import FeatureMap
 from glbandits.routing.model_costs import ModelCosts
 from glbandits.routing.model_quality import ModelQuality
 from glbandits.routing.prompt_features import PROMPT_TEXT, PromptFeatures
-from glbandits.routing.route_log import Decisions, Event
+from glbandits.routing.route_log import Event, PendingDecisions
 from glbandits.routing.router_file import read_router, write_router
 
 AFFORDABLE = 10.0
@@ -103,7 +103,7 @@ class PromptRouter:
         self._active: list[int] = []
         self._sessions: OrderedDict[str, int] = OrderedDict()
         self.memory = check_int("memory", memory, at_least=1)
-        self._decisions = Decisions(self.memory, log)
+        self._decisions = PendingDecisions(self.memory, log)
         self._lock = RLock()
         for name, cost in models.items():
             self.add(name, cost)

@@ -43,7 +43,7 @@ class Event:
     cost: float | None = None
 
 
-class Decisions:
+class PendingDecisions:
     """The latest decisions, which accept feedback. Complete and older ones go to the log.
 
     The log has Parquet files of `PART` rows, each written atomically. Rows that are not yet written are lost if the

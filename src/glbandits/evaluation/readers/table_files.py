@@ -12,7 +12,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.readers.columns import Columns, check_columns, concat_files
 from glbandits.evaluation.readers.csv_files import declared_texts, scan_csv, separator_of
 from glbandits.evaluation.readers.frames import convert_polars_errors, read_arm_table
-from glbandits.evaluation.readers.table_inspection import LogOptions
+from glbandits.evaluation.readers.table_inspection import TableOptions
 from glbandits.evaluation.readers.table_log import TableLog, open_table
 
 REMOTE = re.compile(r"(s3a?|gs|gcs|az|azure|abfss?|adl|hf|https?)://")
@@ -22,7 +22,7 @@ COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78")
 """First bytes of gzip, zstd and zlib files, which polars reads."""
 
 
-def read_parquet(source: Source, columns: Columns, **options: Unpack[LogOptions]) -> TableLog:
+def read_parquet(source: Source, columns: Columns, **options: Unpack[TableOptions]) -> TableLog:
     """Read a log from a Parquet file, a folder of files, or a pattern such as logs/*.parquet.
 
     The log may be larger than memory. Files may differ in columns that are not read, and some may have integers where
@@ -32,7 +32,7 @@ def read_parquet(source: Source, columns: Columns, **options: Unpack[LogOptions]
     return open_table(scan_parquet(source, check_columns(columns)), columns, random_access=True, **options)
 
 
-def read_csv(source: Source, columns: Columns, **options: Unpack[LogOptions]) -> TableLog:
+def read_csv(source: Source, columns: Columns, **options: Unpack[TableOptions]) -> TableLog:
     """Read a log from a CSV file with a header, or from a pattern such as logs/2025-*.csv.
 
     The log may be larger than memory. CSV is slower than Parquet: one pass determines the types of the columns, a
@@ -53,7 +53,7 @@ def read_csv(source: Source, columns: Columns, **options: Unpack[LogOptions]) ->
     return open_table(table, columns, **options)
 
 
-def read_json_lines(source: Source, columns: Columns, **options: Unpack[LogOptions]) -> TableLog:
+def read_json_lines(source: Source, columns: Columns, **options: Unpack[TableOptions]) -> TableLog:
     """Read a log from a file with one JSON object per line, or a pattern such as logs/*.jsonl.
 
     The log may be larger than memory. A column "user.age" is the field age of the object user. The arguments are those
@@ -143,7 +143,7 @@ def open_remote(
     columns: Columns,
     *,
     format: str,  # noqa: A002  (as in `open_log`)
-    **options: Unpack[LogOptions],
+    **options: Unpack[TableOptions],
 ) -> TableLog:
     """Open a log at an address. The other arguments are those of `open_log`."""
     table = scan_remote(address, format)

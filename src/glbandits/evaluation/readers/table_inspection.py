@@ -35,7 +35,7 @@ NO_CACHING = pl.QueryOptFlags(comm_subplan_elim=False)
 ONE_FOR_EACH = "Columns(per_arm=...) needs a column for every arm"
 
 
-class LogOptions(MapOptions, total=False):
+class TableOptions(MapOptions, total=False):
     """Optional arguments of all functions that read a log from a table."""
 
     arm_table: Any
@@ -54,7 +54,7 @@ class LogOptions(MapOptions, total=False):
 
 
 def inspect_table(
-    table: pl.LazyFrame, columns: Columns, arm_table: pl.DataFrame | None, options: LogOptions
+    table: pl.LazyFrame, columns: Columns, arm_table: pl.DataFrame | None, options: TableOptions
 ) -> TableLayout:
     """Find the arms and sizes of a prepared table, and learn its feature map unless given."""
     if columns.features is not None and arm_table is not None:
@@ -205,7 +205,7 @@ def _read_arms(
     return names, {name: column_values(in_order[name]) for name in table.columns if name != arm_id}, rows
 
 
-def _given_features(columns: Columns, arm_values: Mapping[str, Any], options: LogOptions) -> Features | None:
+def _given_features(columns: Columns, arm_values: Mapping[str, Any], options: TableOptions) -> Features | None:
     """Return the feature map of the options after checking it against the log; None if there is none."""
     given = options.get("features")
     if given is None:
@@ -234,7 +234,7 @@ def _given_features(columns: Columns, arm_values: Mapping[str, Any], options: Lo
 
 
 def _arm_kinds(
-    columns: Columns, names: Sequence[str], width: int | None, options: LogOptions, *, described: bool
+    columns: Columns, names: Sequence[str], width: int | None, options: TableOptions, *, described: bool
 ) -> tuple[dict[str, ColumnKind], str | None]:
     """The kinds of arm columns that are not learned, and the column by which each arm has its own block.
 
@@ -283,7 +283,7 @@ def _learned_features(
     arm_names: Sequence[str],
     arm_values: Mapping[str, Any],
     sizes: Mapping[str, Any],
-    options: LogOptions,
+    options: TableOptions,
 ) -> FeatureMap:
     """Learn a feature map from the columns of the arm table and a sample of the log."""
     arm, block = _arm_kinds(columns, arm_names, sizes.get("width"), options, described=bool(arm_values))

@@ -26,7 +26,7 @@ from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.describe_table import describe_columns
 from glbandits.evaluation.readers.frames import as_frame, convert_polars_errors, explain_row_numbers, read_arm_table
 from glbandits.evaluation.readers.row_order import newest_first, ordered_rows, without_copies
-from glbandits.evaluation.readers.table_inspection import LogOptions, inspect_table
+from glbandits.evaluation.readers.table_inspection import TableOptions, inspect_table
 from glbandits.evaluation.readers.table_layout import TableLayout
 from glbandits.evaluation.readers.table_rows import read_rows
 
@@ -128,7 +128,7 @@ class TableLog(StreamedLog):
 
 
 def open_table(
-    table: pl.LazyFrame, columns: Columns, *, random_access: bool = False, **options: Unpack[LogOptions]
+    table: pl.LazyFrame, columns: Columns, *, random_access: bool = False, **options: Unpack[TableOptions]
 ) -> TableLog:
     """Open a lazy frame as a log: check its columns, find its arms, and learn its feature map unless given.
 
@@ -138,10 +138,11 @@ def open_table(
         random_access: as in `TableLog`.
         options: as in `read_table`.
     """
-    unknown = sorted(set(options) - LogOptions.__optional_keys__)
+    unknown = sorted(set(options) - TableOptions.__optional_keys__)
     if unknown:
         raise InvalidInput(
-            f"{unknown[0]} does not apply to a table. Known options: {', '.join(sorted(LogOptions.__optional_keys__))}",
+            f"{unknown[0]} does not apply to a table. Known options: "
+            f"{', '.join(sorted(TableOptions.__optional_keys__))}",
             field=unknown[0],
         )
     arm_table = options.get("arm_table")
@@ -161,7 +162,7 @@ def open_table(
     return log
 
 
-def read_table(frame: Any, columns: Columns, **options: Unpack[LogOptions]) -> LoggedData:
+def read_table(frame: Any, columns: Columns, **options: Unpack[TableOptions]) -> LoggedData:
     """Read a log from a polars, pandas or Arrow frame, a list of dicts, or a dict of columns.
 
     >>> table = {"arm": ["a", "b", "b"], "reward": [0, 1, 0], "propensity": [0.5, 0.5, 0.5], "age": [3, 4, 5]}
@@ -172,7 +173,7 @@ def read_table(frame: Any, columns: Columns, **options: Unpack[LogOptions]) -> L
     Args:
         frame: one row for each decision.
         columns: the meaning of its columns.
-        options: an arm table and how columns are encoded, see `LogOptions` and `FeatureMap.learn`: `arm_table`,
+        options: an arm table and how columns are encoded, see `TableOptions` and `FeatureMap.learn`: `arm_table`,
             `arm_id`, `link`, `kinds`, `missing`, `crosses`, `per_arm_block`, `expansions`; or `features`, an existing
             map; and `sparse`.
     """

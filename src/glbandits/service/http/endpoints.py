@@ -15,7 +15,7 @@ from glbandits.service.http.dashboard import handlers as dashboard
 from glbandits.service.http.dashboard.schemas import Statistics
 from glbandits.service.http.endpoint import EVENT, Endpoint, Parameter
 from glbandits.service.http.ofrep.evaluation_handlers import evaluate, evaluate_all, ofrep_response
-from glbandits.service.http.ofrep.schemas import Evaluation, EvaluationRequest, Flags
+from glbandits.service.http.ofrep.schemas import EvaluationRequest, FlagEvaluation, Flags
 from glbandits.service.http.openapi import openapi_json
 from glbandits.service.http.personalizer import config_handlers as config
 from glbandits.service.http.personalizer import config_schemas, rank_handlers, schemas
@@ -103,7 +103,7 @@ FLAGS = "/ofrep/v1/evaluate/flags"
 OFREP = tuple(
     endpoint._replace(decoded=dict[str, Any], error_format=ofrep_response, error_code="PARSE_ERROR", per_loop=False)
     for endpoint in (
-        Endpoint("POST", FLAGS + "/{key:event}", EVALUATE, evaluate, EvaluationRequest, Evaluation),
+        Endpoint("POST", FLAGS + "/{key:event}", EVALUATE, evaluate, EvaluationRequest, FlagEvaluation),
         Endpoint("POST", FLAGS, EVALUATE, evaluate_all, EvaluationRequest, Flags, parameters=None, of_any_loop=True),
     )
 )

@@ -14,7 +14,7 @@ from glbandits.service.domain.events import Group
 from glbandits.service.domain.variants import flag_request
 from glbandits.service.http.endpoint import JSON_TYPE, encode_json
 from glbandits.service.http.http_errors import HttpError, as_http_error
-from glbandits.service.http.ofrep.schemas import Evaluation, Flags, Metadata
+from glbandits.service.http.ofrep.schemas import FlagEvaluation, Flags, Metadata
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.decision_handlers import model_version
 from glbandits.service.http.v1.schemas import LONGEST_ID
@@ -27,7 +27,7 @@ Context: TypeAlias = tuple[str, Mapping[str, Any]]
 """The targeting key, which is the unit, and the features."""
 
 
-async def evaluate(site: Site, request: Request, sent: Mapping[str, Any]) -> Evaluation:
+async def evaluate(site: Site, request: Request, sent: Mapping[str, Any]) -> FlagEvaluation:
     """Evaluate a flag. The decision counts as shown."""
     return await _evaluation(site, request.path_params["key"], _context(sent), shows=True)
 
@@ -44,13 +44,13 @@ async def evaluate_all(site: Site, request: Request, sent: Mapping[str, Any]) ->
     return Response(content, headers={"etag": etag}, media_type=JSON_TYPE)
 
 
-async def _outcome(site: Site, request: Request, key: str, context: Context) -> Evaluation:
+async def _outcome(site: Site, request: Request, key: str, context: Context) -> FlagEvaluation:
     """Evaluate a flag without showing it. Returns the error if that fails."""
     try:
         return await _evaluation(site, key, context, shows=False)
     except GlbanditsError as error:
         found = as_http_error(error, request)
-        return Evaluation(key=key, error_code=_code(found), error_details=found.message)
+        return FlagEvaluation(key=key, error_code=_code(found), error_details=found.message)
 
 
 def _code(error: HttpError, of_bad_body: str = INVALID_CONTEXT) -> str:
@@ -78,7 +78,7 @@ def _context(sent: Mapping[str, Any]) -> Context:
     return unit, features
 
 
-async def _evaluation(site: Site, key: str, context: Context, *, shows: bool) -> Evaluation:
+async def _evaluation(site: Site, key: str, context: Context, *, shows: bool) -> FlagEvaluation:
     """Evaluate a flag for a unit, which gets the same decision for as long as the loop is sticky.
 
     A decision that is not shown is deferred: it counts when an evaluation shows it.
@@ -101,7 +101,7 @@ async def _evaluation(site: Site, key: str, context: Context, *, shows: bool) ->
             is_stale = True
     variant = decision.actions[decision.shown]
     is_default = decision.is_stopped or decision.group is Group.CONTROL
-    return Evaluation(
+    return FlagEvaluation(
         key=key,
         value=variants[variant].value,
         reason="STALE" if is_stale else "DEFAULT" if is_default else "SPLIT",

@@ -24,7 +24,7 @@ class Metadata(ApiStruct, frozen=True, kw_only=True):
     model_version: str
 
 
-class Evaluation(ApiStruct, frozen=True, kw_only=True, omit_defaults=True):
+class FlagEvaluation(ApiStruct, frozen=True, kw_only=True, omit_defaults=True):
     """The value of a flag; or the error, among the flags of a bulk evaluation."""
 
     key: str
@@ -40,4 +40,4 @@ class Evaluation(ApiStruct, frozen=True, kw_only=True, omit_defaults=True):
 class Flags(ApiStruct, frozen=True, kw_only=True):
     """The values of all flags, for one context."""
 
-    flags: list[Evaluation]
+    flags: list[FlagEvaluation]
