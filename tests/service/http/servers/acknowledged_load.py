@@ -63,7 +63,8 @@ class NativeApi:
         self._client = Client(address, key, tries=1)
 
     def decide(self, event_id: str) -> Shown | None:
-        arms = np.random.default_rng(list(event_id.encode())).normal(size=(4, WIDTH))
+        # Few different sets of actions, large enough that the store has each once.
+        arms = np.random.default_rng(list(event_id[-1:].encode())).normal(size=(12, WIDTH))
         try:
             decided = self._client.decide(arms, event_id=event_id, unit=f"user {event_id[-2:]}")
         except ServiceError as error:

@@ -36,11 +36,11 @@ from glbandits.service.runtime.loops.loop_statistics import LoopStatistics
 from glbandits.service.runtime.loops.model_replacement import (
     MORE_THAN_LOG,
     Replacement,
-    continued,
     model_for,
     started,
 )
 from glbandits.service.runtime.loops.unreadable_models import UnreadableModels
+from glbandits.service.runtime.replay.relearning import relearn
 from glbandits.service.storage.document_store import MAX_SEQUENCE
 from glbandits.service.storage.event_store import EventStore
 
@@ -349,9 +349,8 @@ class Loop:
                         "learn what is left of the log",
                         field="reset_model",
                     )
-                new = started(self.published, self.configuration, after=0)
-                while new.learned_through < self.published.learned_through:
-                    new = continued(new, self._store, self.name, self.published.learned_through)
+                new = fresh = started(self.published, self.configuration, after=0)
+                for new, _ in relearn(self._store, self.name, fresh, self.published.learned_through):
                     progress(new.learned_through)
                 if self._commit(new._replace(evidence=self.published.evidence)):
                     return

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from glbandits.common.errors import InvalidInput
 from glbandits.maths.links import Link, find_link
-from glbandits.service.domain.decision_learning import has_width_of_model, learn_batch
+from glbandits.service.domain.decision_learning import has_width_of_model
 from glbandits.service.domain.events import Aggregation
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import PublishedModel, check_exact, fits
 from glbandits.service.runtime.loops.loop_documents import LoopDocuments
-from glbandits.service.runtime.replay.relearning import settled_batches
+from glbandits.service.runtime.replay.relearning import relearn
 from glbandits.service.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Replacement:
         if new is None or new.epoch != present.epoch or not fits(new.bandit, configuration):
             log.info("Loop %s learns its log again, because its settings were changed.", self._loop_name)
             new, self._saved_at = started(present, configuration, after=present.relearn_after or 0), -math.inf
-        new = continued(new, self._store, self._loop_name, present.learned_through)
+        new, _ = next(relearn(self._store, self._loop_name, new, present.learned_through), (new, []))
         is_complete = new.learned_through >= present.learned_through
         if not is_complete and self._monotonic() - self._saved_at > PROGRESS_SECONDS:
             self._documents.save_progress(new.learned_through)
@@ -59,15 +59,6 @@ def started(present: PublishedModel, configuration: LoopConfig, after: int) -> P
     """Return a model of the configuration that has learned nothing, and is to learn the decisions after `after`."""
     new = present.restarted(configuration)
     return new._replace(learned_through=after, relearn_after=after, set_aside=0, invalidating=0)
-
-
-def continued(new: PublishedModel, store: EventStore, loop_name: str, last: int) -> PublishedModel:
-    """Let a model learn the next batch of the decisions up to `last`."""
-    batch = next(settled_batches(store, loop_name, new.learned_through, last), [])
-    if not batch:
-        return new._replace(learned_through=last)
-    bandit, outcomes = learn_batch(new.bandit, batch, new.encoder)
-    return new.after(bandit, outcomes)._replace(learned_through=batch[-1].sequence)
 
 
 def model_for(

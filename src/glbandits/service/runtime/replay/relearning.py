@@ -3,10 +3,10 @@
 from collections.abc import Container, Iterator
 
 from glbandits.bandit import Bandit
-from glbandits.service.domain.decision_learning import LearningOutcome, repeat_batch
+from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch, repeat_batch
 from glbandits.service.domain.events import Decision, SettledDecision
-from glbandits.service.domain.model_snapshots import Snapshot, loadable_snapshot
-from glbandits.service.domain.request_features import RequestEncoder, encoder_of
+from glbandits.service.domain.model_snapshots import PublishedModel, Snapshot, loadable_snapshot
+from glbandits.service.domain.request_features import encoder_of
 from glbandits.service.runtime.loops.loop_documents import BASE, read_invalidating
 from glbandits.service.runtime.loops.loop_statistics import END_OF_TIME
 from glbandits.service.storage.event_store import EventStore
@@ -21,28 +21,29 @@ too. If the log would have too many decisions by this estimate, `model_that_deci
 def settled_batches(store: EventStore, loop_name: str, after: int, last: int) -> Iterator[list[SettledDecision]]:
     """Yield the decisions after a sequence number, up to and including `last`, in batches."""
     while after < last and (page := store.settled(loop_name, after, END_OF_TIME, BATCH)):
-        yield [settled for settled in page if settled.sequence <= last]
+        if batch := [settled for settled in page if settled.sequence <= last]:
+            yield batch
         after = page[-1].sequence
 
 
 def relearn(
-    store: EventStore,
-    loop_name: str,
-    model: Bandit,
-    encoder: RequestEncoder,
-    after: int,
-    last: int,
-    *,
-    invalidating: Container[int],
-) -> Iterator[tuple[Bandit, list[LearningOutcome]]]:
-    """Let a model learn the decisions after a sequence number, up to and including `last`. Does not change `model`.
+    store: EventStore, loop_name: str, model: PublishedModel, last: int, invalidating: Container[int] | None = None
+) -> Iterator[tuple[PublishedModel, list[LearningOutcome]]]:
+    """Let a model learn the log after what it has learned, up to and including `last`.
 
     Yields the model after each batch, and the outcomes of the batch. `invalidating` are the decisions that the loop set
-    aside in the epoch, see `read_invalidating`.
+    aside in the epoch, see `read_invalidating`. None if the model is a new one, which finds those that it must set
+    aside.
     """
-    for batch in settled_batches(store, loop_name, after, last):
-        model, outcomes = repeat_batch(model, batch, encoder, invalidating)
+    for batch in settled_batches(store, loop_name, model.learned_through, last):
+        if invalidating is None:
+            bandit, outcomes = learn_batch(model.bandit, batch, model.encoder)
+        else:
+            bandit, outcomes = repeat_batch(model.bandit, batch, model.encoder, invalidating)
+        model = model.after(bandit, outcomes)._replace(learned_through=batch[-1].sequence)
         yield model, outcomes
+    if model.learned_through < last:
+        yield model._replace(learned_through=last), []
 
 
 def model_that_decided(store: EventStore, decision: Decision, max_decisions: int) -> Bandit | None:
@@ -57,17 +58,15 @@ def model_that_decided(store: EventStore, decision: Decision, max_decisions: int
     start = _start(store, decision, base)
     if decision.learned_through - start.learned_through > EVENTS_PER_DECISION * max_decisions:
         return None
-    model, count = Bandit.from_bytes(start.bandit), 0
-    span, skipped = (
-        (start.learned_through, decision.learned_through),
-        read_invalidating(store, decision.loop, decision.epoch),
-    )
-    for learned, outcomes in relearn(store, decision.loop, model, encoder_of(model), *span, invalidating=skipped):
+    bandit, count = Bandit.from_bytes(start.bandit), 0
+    model = PublishedModel.of_snapshot(start, bandit, encoder_of(bandit))
+    skipped = read_invalidating(store, decision.loop, decision.epoch)
+    for learned, outcomes in relearn(store, decision.loop, model, decision.learned_through, skipped):
         model, count = learned, count + len(outcomes)
         if count > max_decisions:
             return None
     # The base of an epoch is deleted or replaced before decisions of the epoch. If it is still there, none was missing.
-    return model if _base(store, decision) == base else None
+    return model.bandit if _base(store, decision) == base else None
 
 
 def _start(store: EventStore, decision: Decision, base: Snapshot) -> Snapshot:

@@ -147,12 +147,13 @@ class _Models:
         self._bases = {base.epoch: base for base in snapshots if base is not None}
         self._recent: dict[tuple[int, int], DecisionMaker] = {}
         self._hashings: dict[int, Hashing] = {}
-        self._epoch: int | None = None
+        self._model: PublishedModel | None = None
+        self._invalidating: frozenset[int] = frozenset()
 
-    def _start_epoch(self, epoch: int) -> None:
-        base = self._bases[epoch]
-        self._epoch, self._sequence, self._bandit = epoch, base.learned_through, Bandit.from_bytes(base.bandit)
+    def _start_epoch(self, epoch: int) -> PublishedModel:
+        bandit = Bandit.from_bytes(self._bases[epoch].bandit)
         self._invalidating = read_invalidating(self._store, self._loop_name, epoch)
+        return PublishedModel.of_snapshot(self._bases[epoch], bandit, encoder_of(bandit, self._hashings))
 
     def log_is_complete(self) -> bool:
         """Return whether no decision was deleted since the oldest epoch.
@@ -170,22 +171,18 @@ class _Models:
         """Return the model of an epoch that has learned the decisions up to a sequence number."""
         if (epoch, sequence) in self._recent:
             return self._recent[epoch, sequence]
-        if epoch != self._epoch or sequence < self._sequence:
-            self._start_epoch(epoch)
-        encoder = encoder_of(self._bandit, self._hashings)
-        span = (self._sequence, sequence)
-        for learned, outcomes in relearn(
-            self._store, self._loop_name, self._bandit, encoder, *span, invalidating=self._invalidating
-        ):
-            self._bandit, counts = learned, Counter(outcomes)
+        model = self._model
+        if model is None or epoch != model.epoch or sequence < model.learned_through:
+            model = self._start_epoch(epoch)
+        for learned, outcomes in relearn(self._store, self._loop_name, model, sequence, self._invalidating):
+            model, counts = learned, Counter(outcomes)
             self._result.learned += counts[LearningOutcome.LEARNED]
             self._result.set_aside += counts[LearningOutcome.SET_ASIDE] + counts[LearningOutcome.INVALIDATING]
-        self._sequence = max(self._sequence, sequence)
+        self._model = model
         self._result.models += 1
         if len(self._recent) == CACHED_MODELS:
             del self._recent[next(iter(self._recent))]
-        maker = DecisionMaker(PublishedModel(epoch, sequence, self._bandit, encoder))
-        return self._recent.setdefault((epoch, sequence), maker)
+        return self._recent.setdefault((epoch, sequence), DecisionMaker(model))
 
     def difference_to(self, saved: SavedModel) -> str:
         """Return how a saved model differs from the one learned again; empty if it does not."""
