@@ -14,6 +14,7 @@ from glbandits.service.domain.events import Event
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.storage import move as moving
+from glbandits.service.storage.action_sets import SHARED_BYTES
 from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.move import move
@@ -32,7 +33,8 @@ def source_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     made = play_rounds(loop, store, clock, 55)
     assert loop.delete_log(made[25].timestamp) == 20
     store.append_blocking([decision("e", reward_range=(-1.0, 1 / 3)), decision("f", slot="\u0416"), decision("g")])
-    store.append_blocking(decisions_of_slots("r", "01", values=(1.0, 2.0, 3.0), costs=(0.1, 0.0, 0.0)))
+    large = {"request": bytes(2 * SHARED_BYTES), "encoding": "dense"}
+    store.append_blocking(decisions_of_slots("r", "01", values=(1.0, 2.0, 3.0), costs=(0.1, 0.0, 0.0), **large))
     store.append_blocking([replace(reward("r", slot="0"), cascade=True)])
     store.append_blocking([reward("e", value=1 / 3, key="k"), reward("f", slot="\u0416"), activation("g"), reward("?")])
     store.append_blocking([decision("u", unit="x"), decision("v", unit="x"), metric("v", "ms"), metric("e", "ms")])
@@ -50,8 +52,9 @@ def target_fixture(new_address: Callable[[], str]) -> Iterator[EventStore]:
 
 def test_all_data_is_moved(source: EventStore, target: EventStore) -> None:
     contents = move(source, target)
-    assert {name: contents[name].rows for name in ("decisions", "activations", "units")} == {
+    assert {name: contents[name].rows for name in ("decisions", "action_sets", "activations", "units")} == {
         "decisions": 42,
+        "action_sets": 1,
         "activations": 1,
         "units": 1,
     }

@@ -6,6 +6,7 @@ without a feature map gets hashed features.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import msgspec
@@ -41,6 +42,13 @@ class RawJsonRequest(msgspec.Struct, frozen=True):
     actions: list[msgspec.Raw]
 
 
+class RawActions(msgspec.Struct, frozen=True):
+    """The features of all actions of the same request, undecoded."""
+
+    actions: msgspec.Raw
+
+
+_decode_actions = msgspec.json.Decoder(RawActions).decode
 _decode_raw_request = msgspec.json.Decoder(RawJsonRequest).decode
 _decode_request = msgspec.json.Decoder(JsonRequest).decode
 _decode = msgspec.json.Decoder().decode
@@ -54,6 +62,18 @@ def encode_json_request(shared: Sequence[Any], actions: Sequence[Any]) -> bytes:
 def joined_json_request(shared: bytes, actions: Iterable[bytes]) -> bytes:
     """Return what `encode_json_request` does, from the encoded shared features and those of each action."""
     return b'{"shared":%b,"actions":[%b]}' % (shared, b",".join(actions))
+
+
+def split_request(request: DecisionRequest) -> tuple[bytes, bytes]:
+    """Return `request` in two parts: the context, which is empty for a dense request, and the features of the actions.
+
+    The second one is the same for all requests with the same actions.
+    """
+    content = request.request
+    with suppress(msgspec.MsgspecError):  # a request that cannot be decoded stays whole
+        if request.encoding == JSON and content.endswith(features := bytes(_decode_actions(content).actions) + b"}"):
+            return content[: -len(features)], features
+    return b"", content
 
 
 class RequestMap:

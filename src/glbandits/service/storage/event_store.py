@@ -25,14 +25,14 @@ from glbandits.service.domain.events import (
     SettledDecision,
     UnitStart,
 )
+from glbandits.service.storage.action_sets import RecentSets, decode_set, with_set
 from glbandits.service.storage.document_store import MAX_SEQUENCE, Rows
+from glbandits.service.storage.log_rows import decode_body
 from glbandits.service.storage.loop_store import LoopStore, marks
 from glbandits.service.storage.schema import IS_REPEATED, SELECT_LAST_SEQUENCE
 
 READ_AT_ONCE = 1_000
 """Decisions that one statement reads."""
-encode_body = msgspec.msgpack.Encoder().encode
-decode_body = msgspec.msgpack.Decoder(Decision).decode
 
 
 class RewardPage(NamedTuple):
@@ -77,6 +77,9 @@ class EventStore(LoopStore):
 
     The tables are those of `schema.TABLES`. The SQL in this class is for all databases, with %s for a parameter.
     """
+
+    recent_sets: RecentSets
+    """The sets of actions that this process has written."""
 
     @abstractmethod
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
@@ -177,13 +180,12 @@ class EventStore(LoopStore):
         self, connection: Any, sequences: Sequence[int], page: RewardPage = ALL_REWARDS
     ) -> list[LoggedDecision]:
         """Return the decisions with these sequence numbers, in this order."""
-        body_of: dict[int, bytes] = {}
+        body_of: dict[int, Decision] = {}
         activated_at: dict[int, int] = {}
         rewards_of: dict[int, tuple[LoggedReward, ...]] = {}
         for start in range(0, len(sequences), READ_AT_ONCE):
             part = sequences[start : start + READ_AT_ONCE]
-            decisions = f"SELECT sequence, body FROM decisions WHERE sequence IN {marks(part)}"
-            body_of.update(self._execute(connection, decisions, *part))
+            body_of.update(self._decisions(connection, part))
             activations = f"SELECT decision, received_at FROM activations WHERE late = 0 AND decision IN {marks(part)}"
             activated_at.update(self._execute(connection, activations, *part))
             found = () if page == NO_REWARDS else self._rewards(connection, part, page)
@@ -193,10 +195,22 @@ class EventStore(LoopStore):
                     for _, sequence, timestamp, value, key, late, metric in group
                 )
         return [
-            LoggedDecision(own, decode_body(body_of[own]), rewards_of.get(own, ()), activated_at.get(own))
+            LoggedDecision(own, body_of[own], rewards_of.get(own, ()), activated_at.get(own))
             for own in sequences
             if own in body_of
         ]
+
+    def _decisions(self, connection: Any, sequences: Sequence[int]) -> Iterator[tuple[int, Decision]]:
+        """Yield decisions of the log with their sequence numbers, without those that were deleted."""
+        query = f"SELECT sequence, body, action_set FROM decisions WHERE sequence IN {marks(sequences)}"
+        rows = list(self._execute(connection, query, *sequences))
+        numbers = list({number for *_, number in rows if number is not None})
+        query = f"SELECT first, body FROM action_sets WHERE first IN {marks(numbers)}"
+        found = self._execute(connection, query, *numbers) if numbers else ()
+        sets = {number: decode_set(body) for number, body in found}
+        for sequence, body, number in rows:
+            decision = decode_body(body)
+            yield sequence, decision if number is None else with_set(decision, sets[number])
 
     def _rewards(self, connection: Any, decisions: Sequence[int], page: RewardPage) -> Rows:
         """Return the rewards and numbers of metrics of decisions, by decision and in the order of the log."""
@@ -376,8 +390,14 @@ class EventStore(LoopStore):
         checks = {
             "rewards of no decision": orphans.format("rewards", "e.decision"),
             "activations of no decision": orphans.format("activations", "e.decision"),
+            "decisions without their set of actions": "SELECT count(*) FROM decisions AS d WHERE action_set IS NOT NULL"
+            " AND NOT EXISTS (SELECT 1 FROM action_sets AS s WHERE s.first = d.action_set)",
+            "sets of actions of no decision": "SELECT count(*) FROM action_sets AS s WHERE NOT EXISTS"
+            " (SELECT 1 FROM decisions AS d WHERE d.sequence = s.first AND d.action_set = s.first) AND NOT EXISTS"
+            " (SELECT 1 FROM decisions AS d WHERE d.action_set = s.first AND d.action_set <> d.sequence)",
             "events above the last sequence number": "SELECT count(*) FROM (SELECT sequence FROM decisions UNION ALL"
-            " SELECT sequence FROM rewards UNION ALL SELECT first FROM units) AS e"
+            " SELECT sequence FROM rewards UNION ALL SELECT first FROM units UNION ALL SELECT first FROM action_sets"
+            ") AS e"
             f" WHERE sequence > ({SELECT_LAST_SEQUENCE})",
             "decisions that contradict the first one of their unit": "SELECT count(*) FROM decisions AS d"
             " JOIN decisions AS f ON f.sequence = d.unit WHERE d.unit > d.sequence OR d.loop_name <> f.loop_name"

@@ -120,14 +120,24 @@ class LoopStore(DocumentStore):
     def _delete_oldest(self, connection: Any, loop_name: str, up_to: int, before: int) -> int:
         rows = self._execute(
             connection,
-            "SELECT sequence FROM decisions WHERE loop_name = %s AND decided_at < %s AND +sequence <= %s"
+            "SELECT sequence, action_set FROM decisions WHERE loop_name = %s AND decided_at < %s AND +sequence <= %s"
             " ORDER BY decided_at LIMIT %s",
             *(loop_name, before, up_to, DELETED_AT_ONCE),
         )
-        sequences = [sequence for (sequence,) in rows]
+        sequences, sets = list[int](), set[int]()
+        for sequence, action_set in rows:
+            sequences.append(sequence)
+            sets.update([] if action_set is None else [action_set])
         for column in ("rewards.decision", "activations.decision", "decisions.sequence") if sequences else ():
             delete = f"DELETE FROM {column.split('.')[0]} WHERE {column} IN {marks(sequences)}"
             self._execute(connection, delete, *sequences)
+        if sets:
+            has_no_decision = (
+                "NOT EXISTS (SELECT 1 FROM decisions WHERE sequence = first AND action_set = first) AND NOT EXISTS"
+                " (SELECT 1 FROM decisions WHERE action_set = first AND action_set <> sequence)"
+            )
+            unused = f"DELETE FROM action_sets WHERE first IN {marks(list(sets))} AND {has_no_decision}"
+            self._execute(connection, unused, *sets)
         return len(sequences)
 
     def last_sequence(self, loop_name: str, *, before: int | None = None, up_to: int = MAX_SEQUENCE) -> int:

@@ -37,7 +37,16 @@ MIGRATIONS = {
             " PRIMARY KEY (loop_name, metric)"
         },
         ("ALTER TABLE loops ADD COLUMN created INTEGER NOT NULL DEFAULT 0",),
-    )
+    ),
+    3: Migration(
+        "a set of actions with large features is stored once",
+        {"action_sets": "first INTEGER PRIMARY KEY, loop_name TEXT NOT NULL, digest TEXT NOT NULL, body BLOB NOT NULL"},
+        (
+            "ALTER TABLE decisions ADD COLUMN action_set INTEGER",
+            "CREATE INDEX decisions_by_action_set ON decisions (action_set, sequence) WHERE action_set <> sequence",
+            "CREATE UNIQUE INDEX action_set_digests ON action_sets (loop_name, digest)",
+        ),
+    ),
 }
 """The step to each version after the first one."""
 DEVELOPMENT = (

@@ -23,6 +23,7 @@ BATCH = 1_000
 """Rows that one transaction copies."""
 LOG = {
     "decisions": ("sequence",),
+    "action_sets": ("first",),
     "rewards": ("decision", "sequence"),
     "activations": ("decision",),
     "units": ("loop_name", "unit"),

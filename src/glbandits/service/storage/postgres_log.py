@@ -20,9 +20,10 @@ from glbandits.service.domain.event_rules import (
     unit_of,
 )
 from glbandits.service.domain.events import Activation, Event, Receipt, Reward, UnitStart
-from glbandits.service.storage.event_store import encode_body
-from glbandits.service.storage.postgres_schema import HISTORY, Connection
-from glbandits.service.storage.schema import LAST_SEQUENCE_KEY, SELECT_LAST_SEQUENCE
+from glbandits.service.storage.action_sets import BatchSets, RecentSets, SetName
+from glbandits.service.storage.log_rows import rows_of
+from glbandits.service.storage.postgres_schema import HISTORY, TYPES, Connection
+from glbandits.service.storage.schema import COLUMNS, SELECT_LAST_SEQUENCE
 
 encode_json = msgspec.json.Encoder().encode
 
@@ -65,41 +66,36 @@ FIND_ACTIVATIONS = """
     ) AS d
     CROSS JOIN LATERAL (SELECT * FROM activations WHERE decision = d.sequence OFFSET 0) AS a"""
 
+FIND_SETS = """
+    SELECT s.loop_name, s.digest, s.first FROM json_to_recordset(%s) AS wanted (loop_name text, digest text)
+    CROSS JOIN LATERAL (
+        SELECT * FROM action_sets WHERE loop_name = wanted.loop_name AND digest = wanted.digest OFFSET 0
+    ) AS s"""
+
 NAME_COLUMNS = ("loop_name", "event_id")
 KEY_COLUMNS = (*NAME_COLUMNS, "slot", "metric", "key")
-UNIT_COLUMNS = ("loop_name", "unit", "first", "since")
-DECISION_COLUMNS = (
-    *("sequence", *NAME_COLUMNS, "slot", "decided_at", "deadline"),
-    *("reward_min", "reward_max", "unit", "unit_since"),
-)
-REWARD_COLUMNS = ("decision", "sequence", "received_at", "value", "metric", "key", "late")
-ACTIVATION_COLUMNS = ("decision", "sequence", "received_at", "late")
-COUNT_COLUMNS = ("loop_name", "kind", "status", "count")
-INSERT_DECISIONS = """
-    INSERT INTO decisions SELECT * FROM ROWS FROM (
-        json_to_recordset(%s) AS (
-            sequence bigint, loop_name text, event_id text, slot text, decided_at bigint, deadline bigint,
-            reward_min double precision, reward_max double precision, unit bigint, unit_since bigint
-        ),
-        unnest(%b::bytea[])
-    )"""
-INSERT_UNITS = """
-    INSERT INTO units SELECT * FROM json_to_recordset(%s)
-    AS new (loop_name text, unit text, first bigint, since bigint)"""
-INSERT_REWARDS = """
-    INSERT INTO rewards SELECT * FROM json_to_recordset(%s)
-    AS new (
-        decision bigint, sequence bigint, received_at bigint, value double precision, metric text, key text, late bigint
-    )"""
-INSERT_ACTIVATIONS = """
-    INSERT INTO activations SELECT * FROM json_to_recordset(%s)
-    AS new (decision bigint, sequence bigint, received_at bigint, late bigint)
-    ON CONFLICT (decision) DO UPDATE
-    SET sequence = excluded.sequence, received_at = excluded.received_at, late = excluded.late"""
-ADD_COUNTS = """
-    INSERT INTO event_counts AS c SELECT * FROM json_to_recordset(%s)
-    AS new (loop_name text, kind text, status text, count bigint)
-    ON CONFLICT (loop_name, kind, status) DO UPDATE SET count = c.count + excluded.count"""
+UNIT_COLUMNS = ("loop_name", "unit")
+SET_COLUMNS = ("loop_name", "digest")
+ON_CONFLICT = {
+    "activations": "ON CONFLICT (decision) DO UPDATE"
+    " SET sequence = excluded.sequence, received_at = excluded.received_at, late = excluded.late",
+    "event_counts": "ON CONFLICT (loop_name, kind, status) DO UPDATE SET count = c.count + excluded.count",
+}
+"""What to do with rows that the table has."""
+
+
+def _insert(table: str) -> str:
+    """Return the statement that inserts rows: one parameter of JSON, and an array if they have a body."""
+    small = {name: TYPES[kind] for name, kind in COLUMNS[table].items() if name != "body"}
+    typed = ", ".join(f"{name} {kind}" for name, kind in small.items())
+    names, rows = ", ".join(small), f"json_to_recordset(%s) AS ({typed})"
+    if "body" in COLUMNS[table]:
+        names, rows = f"{names}, body", f"{rows}, unnest(%b::bytea[])"
+    return f"INSERT INTO {table} AS c ({names}) SELECT * FROM ROWS FROM ({rows}) {ON_CONFLICT.get(table, '')}"
+
+
+WRITTEN = ("decisions", "action_sets", "units", "rewards", "activations", "event_counts")
+INSERT = {table: _insert(table) for table in WRITTEN}
 
 
 class Batch(NamedTuple):
@@ -107,9 +103,11 @@ class Batch(NamedTuple):
 
     written: EventClassifier
     receipts: list[Receipt]
+    sets: BatchSets
+    known_sets: dict[SetName, int]
 
 
-def classify(connection: Connection, events: Sequence[Event]) -> Batch:
+def classify(connection: Connection, events: Sequence[Event], recent_sets: RecentSets) -> Batch:
     """Take the append lock and classify the events. One round trip in pipeline mode."""
     loop_names = list({event.loop for event in events})
     names = {(event.loop, event.event_id) for event in events}
@@ -120,14 +118,16 @@ def classify(connection: Connection, events: Sequence[Event]) -> Batch:
         if isinstance(event, Reward) and (name := name_of(event))
     }
     activated = {(event.loop, event.event_id) for event in events if isinstance(event, Activation)}
+    sets = BatchSets(events, recent_sets)
     lock = connection.execute(LOCK)
     seals = connection.execute(FIND_SEALS, (loop_names,))
     has_metrics = any(isinstance(event, Reward) and event.metric for event in events)
     metric_seals = connection.execute(FIND_METRIC_SEALS, (loop_names,)) if has_metrics else None
     decisions = connection.execute(FIND_DECISIONS, (_records(NAME_COLUMNS, names),))
-    found = connection.execute(FIND_UNITS, (_records(UNIT_COLUMNS[:2], units),)) if units else None
+    found = connection.execute(FIND_UNITS, (_records(UNIT_COLUMNS, units),)) if units else None
     keys = connection.execute(FIND_KEYS, (_records(KEY_COLUMNS, keyed),)) if keyed else None
     activations = connection.execute(FIND_ACTIVATIONS, (_records(NAME_COLUMNS, activated),)) if activated else None
+    known_sets = connection.execute(FIND_SETS, (_records(SET_COLUMNS, sets.names),)) if sets.names else None
     ((last, history),) = lock.fetchall()
     known: dict[DecisionName, KnownDecision] = {
         (loop_name, event_id, slot): KnownDecision(
@@ -152,7 +152,8 @@ def classify(connection: Connection, events: Sequence[Event]) -> Batch:
         created={loop_name: since for loop_name, _, since in loops},
     )
     classifier = EventClassifier(known, starts, state)
-    return Batch(classifier, classifier.classify(events))
+    numbers = {(loop_name, digest): number for loop_name, digest, number in (known_sets or ())}
+    return Batch(classifier, classifier.classify(events), sets, numbers)
 
 
 def write(connection: Connection, batch: Batch) -> None:
@@ -160,31 +161,11 @@ def write(connection: Connection, batch: Batch) -> None:
 
     One round trip in pipeline mode: errors are raised when the pipeline ends.
     """
-    new = batch.written
-    if new.decisions:
-        rows = [
-            (sequence, d.loop, d.event_id, d.slot, d.timestamp, deadline, *(d.reward_range or (None, None)), *unit)
-            for sequence, deadline, unit, d in new.decisions
-        ]
-        bodies = [encode_body(d) for *_, d in new.decisions]
-        connection.execute(INSERT_DECISIONS, (_records(DECISION_COLUMNS, rows), bodies))
-    if new.units:
-        units = [(*name, *unit) for name, unit in new.units.items()]
-        connection.execute(INSERT_UNITS, (_records(UNIT_COLUMNS, units),))
-    if new.rewards:
-        rewards = [
-            (decision, sequence, r.timestamp, r.value, r.metric, r.key, int(late))
-            for sequence, decision, late, r in new.rewards
-        ]
-        connection.execute(INSERT_REWARDS, (_records(REWARD_COLUMNS, rewards),))
-    if new.activations:
-        # One statement may update a row once: of a late activation and one on time, the second counts.
-        activations = {
-            decision: (decision, sequence, a.timestamp, int(late)) for sequence, decision, late, a in new.activations
-        }
-        connection.execute(INSERT_ACTIVATIONS, (_records(ACTIVATION_COLUMNS, activations.values()),))
-    counts = [(*LAST_SEQUENCE_KEY, new.last - new.before), *((*which, count) for which, count in new.counts.items())]
-    connection.execute(ADD_COUNTS, (_records(COUNT_COLUMNS, counts),))
+    for table, rows in rows_of(batch.written, batch.sets, batch.known_sets).items():
+        if rows:
+            records = [dict(zip(COLUMNS[table], row, strict=True)) for row in rows]
+            bodies = [[record.pop("body") for record in records]] if "body" in records[0] else []
+            connection.execute(INSERT[table].encode(), (encode_json(records).decode(), *bodies))
     connection.commit()
 
 

@@ -16,6 +16,7 @@ from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.event_rules import check_events
 from glbandits.service.domain.events import Event, Receipt
 from glbandits.service.storage import postgres_log
+from glbandits.service.storage.action_sets import RecentSets
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.learner_lease import LearnerLease
 from glbandits.service.storage.postgres_connections import (
@@ -77,7 +78,7 @@ class PostgresStore(EventStore):
         self._address = with_defaults(address)
         self._name = display_name(self._address)
         self._closed = False
-        self.lease = LearnerLease(self)
+        self.lease, self.recent_sets = LearnerLease(self), RecentSets()
         with as_store_errors(f"{self._name} could not be opened"), connect(self._address) as connection:
             prepare(connection, self._name)
         self._writers = open_pool(self._address, WRITERS)
@@ -137,7 +138,7 @@ class PostgresStore(EventStore):
         batch = None
         try:
             with connection.pipeline():
-                batch = postgres_log.classify(connection, events)
+                batch = postgres_log.classify(connection, events, self.recent_sets)
                 postgres_log.write(connection, batch)
         except psycopg.OperationalError as error:
             # A server that dies after the commit may send its error before libpq notices the end of the connection.

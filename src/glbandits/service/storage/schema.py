@@ -16,7 +16,14 @@ TABLES = {
         unit INTEGER NOT NULL,
         unit_since INTEGER NOT NULL,
         body BLOB NOT NULL,
+        action_set INTEGER,
         UNIQUE (loop_name, event_id, slot)""",
+    # `first` is the sequence number of the first decision with the set, see `action_sets`.
+    "action_sets": """
+        first INTEGER PRIMARY KEY,
+        loop_name TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        body BLOB NOT NULL""",
     "rewards": """
         decision INTEGER NOT NULL,
         sequence INTEGER NOT NULL,
@@ -77,6 +84,11 @@ TABLES = {
         changes INTEGER NOT NULL""",
 }
 """The columns of each table."""
+COLUMNS = {
+    name: {column.split()[0]: column.split()[1] for column in text.split(",\n") if column.strip()[0].islower()}
+    for name, text in TABLES.items()
+}
+"""The type of each column of each table."""
 IS_REPEATED = "unit <> sequence"
 """Condition for decisions after the first one of their unit."""
 INDEXES = {
@@ -84,6 +96,10 @@ INDEXES = {
     "decisions_by_time": "INDEX decisions_by_time ON decisions (loop_name, decided_at)",
     # A first decision is found by its sequence number, so a decision without a unit costs no entry.
     "decisions_by_unit": f"INDEX decisions_by_unit ON decisions (unit, sequence) WHERE {IS_REPEATED}",
+    # A set that only its first decision has costs no entry.
+    "decisions_by_action_set": "INDEX decisions_by_action_set ON decisions (action_set, sequence)"
+    " WHERE action_set <> sequence",
+    "action_set_digests": "UNIQUE INDEX action_set_digests ON action_sets (loop_name, digest)",
     "reward_keys": "UNIQUE INDEX reward_keys ON rewards (decision, metric, key, late) WHERE metric <> '' OR key <> ''",
 }
 LAST_SEQUENCE_KEY = ("", "event", "numbered")

@@ -22,8 +22,9 @@ from glbandits.service.domain.event_rules import (
     unit_of,
 )
 from glbandits.service.domain.events import Decision, Event, Receipt, Reward, UnitStart
-from glbandits.service.storage.event_store import encode_body
-from glbandits.service.storage.schema import LAST_SEQUENCE_KEY, SELECT_LAST_SEQUENCE
+from glbandits.service.storage.action_sets import BatchSets, RecentSets, SetName
+from glbandits.service.storage.log_rows import rows_of
+from glbandits.service.storage.schema import COLUMNS, SELECT_LAST_SEQUENCE
 
 encode_json = msgspec.json.Encoder().encode
 decode_json = msgspec.json.Decoder().decode
@@ -66,6 +67,11 @@ FIND_KEYS = """
     FROM json_each(?) AS wanted CROSS JOIN rewards AS r
     ON (r.metric <> '' OR r.key <> '') AND r.decision = json_extract(wanted.value, '$[0]')
     AND r.metric = json_extract(wanted.value, '$[1]') AND r.key = json_extract(wanted.value, '$[2]')"""
+FIND_SETS = """
+    SELECT json_group_array(json_array(s.loop_name, s.digest, s.first))
+    FROM json_each(?) AS names CROSS JOIN json_each(names.value) AS wanted
+    CROSS JOIN action_sets AS s ON s.loop_name = names.key AND s.digest = wanted.value"""
+"""Selects sets of actions. The parameter is a JSON object of digests by loop."""
 FIND_METRIC_SEALS = """
     SELECT json_group_array(json_array(s.loop_name, s.metric, s.sealed_through))
     FROM json_each(?) AS names CROSS JOIN json_each(names.value) AS wanted
@@ -73,42 +79,30 @@ FIND_METRIC_SEALS = """
 """Selects seals of metrics. The parameter is a JSON object of metrics by loop."""
 MAX_ROWS = 64
 """Rows of one INSERT statement, at most. Each number of rows is another entry in the cache of compiled statements."""
+BODY_COLUMNS = {table: list(COLUMNS[table]).index("body") for table in ("decisions", "action_sets")}
+"""The index of the column with the body, in tables whose rows may be large."""
 LARGE_BODY = 8 * 1024
-"""Bytes above which a decision has an INSERT statement of its own."""
+"""Bytes above which a row has an INSERT statement of its own."""
 STATEMENT_CACHE_SIZE = 4 * MAX_ROWS
 """Size of the cache of compiled statements: INSERT statements for all numbers of rows, and all others."""
 
 
-def append(connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
+def append(connection: sqlite3.Connection, events: Sequence[Event], recent_sets: RecentSets) -> list[Receipt]:
     """Classify the events and write those that belong in the log."""
     named, created = _named(connection, events)
     classified = _classifier(connection, named, _units(connection, events), created)
-    receipts = classified.classify(events)
-    decisions = [
-        (
-            *(sequence, d.loop, d.event_id, d.slot, d.timestamp, deadline),
-            *(d.reward_range or (None, None)),
-            *unit,
-            encode_body(d),
-        )
-        for sequence, deadline, unit, d in classified.decisions
-    ]
-    _insert(connection, "INTO decisions", [row for row in decisions if len(row[-1]) <= LARGE_BODY])
-    for row in decisions:  # one by one, because each cached statement keeps the rows of its last use in memory
-        if len(row[-1]) > LARGE_BODY:
-            _insert(connection, "INTO decisions", [row])
-    _insert(connection, "INTO units", [(*name, *unit) for name, unit in classified.units.items()])
-    rewards = [
-        (of, sequence, r.timestamp, r.value, r.metric, r.key, late) for sequence, of, late, r in classified.rewards
-    ]
-    _insert(connection, "INTO rewards", rewards)
-    activations = [(of, sequence, a.timestamp, late) for sequence, of, late, a in classified.activations]
-    _insert(connection, "OR REPLACE INTO activations", activations)
-    counts = [
-        (*LAST_SEQUENCE_KEY, classified.last - classified.before),
-        *((*which, count) for which, count in classified.counts.items()),
-    ]
-    _insert(connection, "INTO event_counts", counts, "ON CONFLICT DO UPDATE SET count = count + excluded.count")
+    receipts, sets = classified.classify(events), BatchSets(events, recent_sets)
+    rows = rows_of(classified, sets, _known_sets(connection, sets))
+    for table, body in BODY_COLUMNS.items():
+        _insert(connection, f"INTO {table}", [row for row in rows[table] if len(row[body]) <= LARGE_BODY])
+        for row in rows[table]:  # one by one, because each cached statement keeps the rows of its last use in memory
+            if len(row[body]) > LARGE_BODY:
+                _insert(connection, f"INTO {table}", [row])
+    _insert(connection, "INTO units", rows["units"])
+    _insert(connection, "INTO rewards", rows["rewards"])
+    _insert(connection, "OR REPLACE INTO activations", rows["activations"])
+    increase = "ON CONFLICT DO UPDATE SET count = count + excluded.count"
+    _insert(connection, "INTO event_counts", rows["event_counts"], increase)
     return receipts
 
 
@@ -186,6 +180,14 @@ def _classifier(
     classifier = EventClassifier(known, units, state)
     _add_keys(connection, events, classifier)
     return classifier
+
+
+def _known_sets(connection: sqlite3.Connection, sets: BatchSets) -> dict[SetName, int]:
+    """Return the numbers of the sets of actions that the log has."""
+    if not sets.names:
+        return {}
+    rows = decode_json(connection.execute(FIND_SETS, (_by_loop(sets.names),)).fetchone()[0])
+    return {(loop_name, digest): number for loop_name, digest, number in rows}
 
 
 def _metric_seals(connection: sqlite3.Connection, events: Sequence[Event]) -> dict[tuple[str, str], int]:

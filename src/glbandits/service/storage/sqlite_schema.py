@@ -22,7 +22,7 @@ APPLICATION, BEFORE_RELEASE = 0x676C6273, 0x676C6231
 """SQLite's application id in the header of the file: "glbs", and "glb1" before the first release."""
 OLDEST_SQLITE = (3, 38, 0)
 """STRICT tables need 3.37, JSON without a build option 3.38."""
-WITH_ROWID = ("decisions", "documents", "models")
+WITH_ROWID = ("decisions", "action_sets", "documents", "models")
 """Tables with large rows, or with a sequence number as the primary key."""
 
 

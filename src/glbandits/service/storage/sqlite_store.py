@@ -16,6 +16,7 @@ from glbandits.service.domain.errors import ReadTimeout, StoreError
 from glbandits.service.domain.event_rules import check_events, size_of
 from glbandits.service.domain.events import Event, Receipt
 from glbandits.service.storage import sqlite_log
+from glbandits.service.storage.action_sets import RecentSets
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.learner_lease import LearnerLease
 from glbandits.service.storage.sqlite_schema import prepare, write_copy
@@ -64,6 +65,7 @@ class SqliteStore(EventStore):
         self._write_lock = Lock()
         self._pool_lock = Lock()
         self._readers: list[sqlite3.Connection] = []
+        self.recent_sets = RecentSets()
         self._closed = False
         self._executor = ThreadPoolExecutor(1, "sqlite-writer")
         self._was_fast = True
@@ -215,7 +217,7 @@ class SqliteStore(EventStore):
     def _append(self, connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
         check_events(events)
         with self._transaction(connection):
-            return sqlite_log.append(connection, events)
+            return sqlite_log.append(connection, events, self.recent_sets)
 
     def backup(self, path: str | PathLike[str]) -> None:
         target = Path(path)

@@ -242,6 +242,23 @@ def test_slates_of_decisions_with_values_are_payoffs(site: Site, tmp_path: Path)
     assert "in payoffs" in str(evaluation)
 
 
+def test_rankings_with_large_features_are_replayed_and_exported(site: Site, tmp_path: Path) -> None:
+    """The log has their arms once."""
+    arms = {"arms": [[0.1 * number, 0.2] for number in range(70)], "ids": [f"arm {number}" for number in range(70)]}
+    for number in range(6):
+        rank(site, eventId=f"e{number}", k=5, **arms)
+        reward(site, eventId=f"e{number}", position=number % 5, value=1)
+        site.learn()
+    store = site.service.store
+    with store._reading() as connection:
+        assert list(store._execute(connection, "SELECT count(*) FROM action_sets")) == [(1,)]
+    result = verify(store, "default")
+    assert (result.decisions, result.unchecked, result.different) == (30, 0, 0)
+    export_loop(store, "default", folder := tmp_path / "out")
+    rows = next(read_export(folder, cluster="event_id").blocks())
+    assert rows.features()[::5].tolist() == [arms["arms"]] * 6  # later positions lack the arms of earlier ones
+
+
 @pytest.mark.statistics
 def test_rips_recovers_the_value_of_another_ranking_policy(site: Site, tmp_path: Path) -> None:
     """Users read from the top, click one arm at most, and leave after each position with probability 0.4.

@@ -15,6 +15,7 @@ from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import Event as LogEvent
 from glbandits.service.domain.events import EventStatus, Receipt
 from glbandits.service.storage import sqlite_log
+from glbandits.service.storage.action_sets import RecentSets
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.helpers import WAIT, activation, decision, reward
 from tests.service.storage.sqlite.sqlite_helpers import make, numbers
@@ -73,7 +74,7 @@ def _careful_append(connection: sqlite3.Connection, events: list[LogEvent]) -> l
     """Append with all events looked up."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sqlite_log, "_named", lambda _, events: (events, {}))
-        return sqlite_log.append(connection, events)
+        return sqlite_log.append(connection, events, RecentSets())
 
 
 def _rows(path: Path, table: str) -> list[Any]:
