@@ -70,7 +70,6 @@ from glbandits.evaluation.report.tables import (
     support_lines,
     verdict_table,
 )
-from glbandits.service.export.unit_comparison import compare_groups
 
 DEFAULT_ESTIMATORS = ("snips", "dr")
 NOT_OF_SLATES = {
@@ -298,7 +297,11 @@ def evaluate_command(
             resume=out / PARTS,
             progress=bar,
         )
-    groups = compare_groups(opened.folder) if isinstance(opened, ServiceExport) else None
+    groups = None
+    if isinstance(opened, ServiceExport):
+        from glbandits.service.export.unit_comparison import compare_groups  # most logs need none of the service
+
+        groups = compare_groups(opened.folder)
     comparison = replace(comparison, notes=tuple(notes), groups=groups)
     print_table(console, verdict_table(comparison))
     for each in (comparison, *comparison.other_rewards):
