@@ -91,12 +91,6 @@ def test_value_equals_hand_computation(name: str) -> None:
     assert evaluate_slates(SMALL, TARGET, [name])[name].value == pytest.approx(BY_HAND[name], abs=1e-12)
 
 
-def test_self_normalised_values_equal_hand_computation() -> None:
-    result = evaluate_slates(SMALL, TARGET, self_normalised=True)
-    assert result["pi"].value == pytest.approx((1.5 * 3 + 3 * 7) / (1.5 + 3), abs=1e-12)
-    assert result["iips"].value == pytest.approx((2 * 1 + 1 * 3) / 3 + (0.5 * 2 + 3 * 4) / 3.5, abs=1e-12)
-
-
 def test_open_bandit_pipeline_gives_the_same_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of version 0.5.5: SlateStandardIPS, SlateIndependentIPS, SlateRewardInteractionIPS.
 
@@ -141,8 +135,7 @@ def test_if_arms_are_not_repeated_only_products_are_unbiased() -> None:
     assert abs(means["pi"] - truth) > 0.01
 
 
-@pytest.mark.parametrize("self_normalised", [False, True])
-def test_intervals_contain_the_truth_in_95_percent_of_logs(self_normalised: bool) -> None:
+def test_intervals_contain_the_truth_in_95_percent_of_logs() -> None:
     """400 logs of 300 slates: at least 90 % cover, which a correct program misses once in 10,000 seeds."""
     rng, covered = np.random.default_rng(5), dict.fromkeys(SLATE_ESTIMATORS, 0)
     truth = float((WANTED * [[0.1, 0.4, 0.7], [0.2, 0.5, 0.8]]).sum())
@@ -151,7 +144,7 @@ def test_intervals_contain_the_truth_in_95_percent_of_logs(self_normalised: bool
         rewards = rng.random((300, 2)) < 0.1 + 0.3 * arms + 0.1 * np.arange(2)
         index = np.arange(2), arms
         log, target = slates(LOGGING[index], rewards), of_chosen(WANTED[index])
-        for each in evaluate_slates(log, target, self_normalised=self_normalised).estimates:
+        for each in evaluate_slates(log, target).estimates:
             covered[each.name] += each.normal.low <= truth <= each.normal.high
     assert min(covered.values()) >= 360
 

@@ -162,7 +162,6 @@ def evaluate_slates(
     target: TargetLike,
     estimators: Sequence[str] = tuple(SLATE_ESTIMATORS),
     *,
-    self_normalised: bool = False,
     level: float = DEFAULT_LEVEL,
     gains: int | None = None,
 ) -> SlateEvaluation:
@@ -175,7 +174,6 @@ def evaluate_slates(
             An export of multi-slot events is such a log: `open_log(folder, Columns(cluster="event_id"))`.
         target: as in `evaluate`: its probabilities in a slot are those given the arms of earlier slots.
         estimators: names from `SLATE_ESTIMATORS`.
-        self_normalised: whether to divide the mean over slates by the mean coefficient, for each slot.
         level: confidence level of the intervals.
         gains: number of gains that share the error probability 1 - level; by default that of the estimators.
 
@@ -199,7 +197,6 @@ def evaluate_slates(
             name,
             lookup("estimator of slates", name, SLATE_ESTIMATORS)(slates.weights),
             slates,
-            self_normalised,
             level,
             1.0 - (1.0 - level) / (gains or max(len(estimators), 1)),
         )
@@ -215,7 +212,6 @@ def compare_on_slates(
     estimators: Sequence[str],
     *,
     train_share: float = 0.5,
-    self_normalised: bool = False,
     level: float = DEFAULT_LEVEL,
     seed: int = 0,
 ) -> Iterator[tuple[str, SlateEvaluation]]:
@@ -229,7 +225,6 @@ def compare_on_slates(
         candidates: by label.
         estimators: names from `SLATE_ESTIMATORS`.
         train_share: the share of slates that policies learn.
-        self_normalised: as in `evaluate_slates`.
         level: confidence level of the intervals.
         seed: of all random numbers.
     """
@@ -249,7 +244,6 @@ def compare_on_slates(
                 evaluated,
                 target,
                 estimators,
-                self_normalised=self_normalised,
                 level=level,
                 gains=len(candidates) * len(estimators),
             ),
@@ -300,22 +294,12 @@ def _possible(log: Log, rewards: Floats, slots: float) -> tuple[float, float]:
     return slots * low, slots * high
 
 
-def _estimate(
-    name: str, coefficients: Floats, slates: _Slates, self_normalised: bool, level: float, joint_level: float
-) -> SlateEstimate:
-    """Estimate from coefficients and rewards, (n, L).
-
-    Self-normalised errors use the delta method.
-    """
+def _estimate(name: str, coefficients: Floats, slates: _Slates, level: float, joint_level: float) -> SlateEstimate:
+    """Estimate from coefficients and rewards, (n, L)."""
     rewards = slates.rewards
     n, products, means = len(rewards), coefficients * rewards, coefficients.mean(axis=0)
-    if self_normalised:
-        ratios = ratio(products.mean(axis=0), means)
-        value = float(ratios.sum())
-        residuals = (coefficients * ratio(rewards - ratios, np.broadcast_to(means, rewards.shape))).sum(axis=1)
-    else:
-        value = float(products.sum() / n)
-        residuals = products.sum(axis=1) - value
+    value = float(products.sum() / n)
+    residuals = products.sum(axis=1) - value
     logged = rewards.sum(axis=1)
     gains, effective = residuals - (logged - logged.mean()), _effective(coefficients).min()
     error, normal = _error_and_interval(value, residuals, level)

@@ -12,7 +12,6 @@ import pytest
 
 from glbandits import InvalidInput, Policy, SgdTs, Uniform
 from glbandits.lab import (
-    TABLE_FORMATS,
     Noise,
     ResultStore,
     Rounds,
@@ -84,8 +83,7 @@ def test_table_has_every_run_and_the_summary_its_settings(tmp_path: Path) -> Non
     np.testing.assert_array_equal(run["regret"], comparison["ours"].regret[1])
     assert table.columns == ["policy", "seed", "round", "regret"]
     folder = tmp_path / "new" / "folder"
-    for name in TABLE_FORMATS:
-        assert write_results(comparison, folder, name, reference="any") == folder / f"regret.{name}"
+    assert write_results(comparison, folder, reference="any") == folder / "regret.parquet"
     assert pl.read_parquet(folder / "regret.parquet").equals(table)
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["environment"], summary["horizon"], summary["seeds"]) == (repr(PROBLEM), 20, [4, 9])

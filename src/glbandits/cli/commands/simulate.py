@@ -60,7 +60,7 @@ def simulate_command(
     print_table(console, _table(comparison, reference))
     prepare_out_folder(out)
     png, svg, pdf = save_chart(comparison.plot(_title(environment, problem, horizon)), out, "regret")
-    path = write_results(comparison, out, "parquet", reference=reference)
+    path = write_results(comparison, out, reference=reference)
     console.print(
         f"Results: {path} (and summary.json)\nFigure: {png} (and {svg.name}, {pdf.name})", soft_wrap=True, markup=False
     )

@@ -15,7 +15,7 @@ from polars.io.plugins import register_io_source
 from glbandits.common.atomic_files import atomic_path, write_atomically
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import one_line
-from glbandits.common.errors import InvalidInput, lookup, value_text
+from glbandits.common.errors import InvalidInput, value_text
 from glbandits.common.parallel import check_engine
 from glbandits.common.version import __version__
 from glbandits.lab.environments import Environment
@@ -214,25 +214,15 @@ def comparison_summary(comparison: SimulatedComparison, reference: str | None = 
     }
 
 
-def write_results(
-    comparison: SimulatedComparison, folder: Path, table_format: str = "parquet", *, reference: str | None = None
-) -> Path:
-    """Write `results_table` to regret.parquet or regret.csv, and `comparison_summary` to summary.json.
+def write_results(comparison: SimulatedComparison, folder: Path, *, reference: str | None = None) -> Path:
+    """Write `results_table` to regret.parquet, and `comparison_summary` to summary.json.
 
     Creates the folder if it is missing. Returns the path of the table.
     """
-    write = lookup("format", table_format, TABLE_FORMATS)
     summary = json.dumps(comparison_summary(comparison, reference), indent=2, ensure_ascii=False)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"regret.{table_format}"
+    path = folder / "regret.parquet"
     with atomic_path(path) as temporary:
-        write(results_table(comparison), temporary)
+        results_table(comparison).sink_parquet(temporary)
     write_atomically(folder / "summary.json", summary.encode() + b"\n")
     return path
-
-
-TABLE_FORMATS: dict[str, Callable[..., None]] = {
-    "parquet": pl.LazyFrame.sink_parquet,
-    "csv": pl.LazyFrame.sink_csv,
-}
-"""Functions that write a table, by the name of the file format."""
