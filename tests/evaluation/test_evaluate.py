@@ -9,6 +9,7 @@ from glbandits import Bandit, InvalidInput, Optimist, UnknownName
 from glbandits.common.arrays import Floats
 from glbandits.evaluation import (
     ESTIMATORS,
+    Columns,
     CrossedArms,
     FixedArms,
     GlmReward,
@@ -16,6 +17,7 @@ from glbandits.evaluation import (
     RowArms,
     SklearnReward,
     evaluate,
+    open_log,
 )
 from glbandits.evaluation.estimators.grouped_moments import GROUPS
 from glbandits.policies import LaplaceTs
@@ -298,3 +300,12 @@ def test_function_target_gets_the_context() -> None:
 def test_invalid_settings_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(message)):
         evaluate(small_log(), "uniform", **({"estimators": "ips"} | settings))
+
+
+def test_inferred_link_is_reported_once() -> None:
+    rows = {"arm": ["a", "b"] * 30, "reward": [0, 1, 1] * 20, "propensity": [0.5] * 60}
+    links: list[tuple[dict[str, Any], int]] = [({}, 1), ({"link": "logistic"}, 0)]
+    for link, count in links:
+        result = evaluate(open_log(rows, Columns(), **link), "a")
+        assert sum("link is logistic" in note for note in result.notes) == count
+        assert "--link" not in str(result)

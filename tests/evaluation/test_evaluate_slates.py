@@ -208,7 +208,7 @@ def test_decisions_without_clusters_are_rejected() -> None:
         evaluate_slates(small_log(), "uniform")
 
 
-def shelf(seed: int, target: Floats, *, shown: int = 5, slates: int = 4000) -> SlateEvaluation:
+def shelf(seed: int, target: Floats, *, shown: int = 5, slates: int = 4000, **options: Any) -> SlateEvaluation:
     """Evaluate a target on slates of two slots with five arms, of which only the first ones were ever shown."""
     rng = np.random.default_rng(seed)
     chosen = rng.integers(0, shown, 2 * slates)
@@ -219,8 +219,9 @@ def shelf(seed: int, target: Floats, *, shown: int = 5, slates: int = 4000) -> S
         clusters=np.repeat(np.arange(slates), 2),
         arms=FixedArms(np.eye(5), rows=2 * slates),
         link="logistic",
+        arm_names=tuple("abcde"),
     )
-    return evaluate_slates(log, np.tile(target, (2 * slates, 1)))
+    return evaluate_slates(log, np.tile(target, (2 * slates, 1)), **options)
 
 
 def test_arm_that_was_never_shown_has_no_estimate() -> None:
@@ -229,6 +230,15 @@ def test_arm_that_was_never_shown_has_no_estimate() -> None:
     assert all(each.no_evidence and np.isnan(each.value) for each in found.estimates)
     assert found.verdict("new").startswith("No verdict on new")
     assert "not enough evidence" in str(found)
+    assert any("'e'" in note for note in found.notes)
+    assert not shelf(0, np.eye(5)[4]).notes
+
+
+def test_possible_values_of_slates_follow_from_the_range_of_rewards() -> None:
+    assert not any(each.no_evidence for each in shelf(1, np.full(5, 0.2)).estimates)
+    assert all(each.no_evidence for each in shelf(1, np.full(5, 0.2), reward_range=(0.0, 0.1)).estimates)
+    with pytest.raises(InvalidInput, match="reward_range"):
+        shelf(1, np.full(5, 0.2), reward_range=(1.0, 0.0))
 
 
 def test_verdict_on_slates_needs_the_agreement_of_estimates() -> None:

@@ -47,6 +47,10 @@ def reads_honest(block: LoggedData) -> Floats:
     return arms
 
 
+def reads_nothing(block: LoggedData) -> Floats:
+    return np.tile([0.0, 1.0, 0.0], (len(block), 1))
+
+
 @pytest.mark.parametrize("column", ["status", "noisy"])
 def test_only_targets_that_read_a_leaked_column_lose_their_verdict(column: str) -> None:
     results = evaluate(
@@ -76,6 +80,21 @@ def test_wrong_propensities_withhold_all_verdicts() -> None:
 def test_column_that_the_reward_does_not_explain_withholds_all_verdicts() -> None:
     result = evaluate(log_with("of arm and reward"), "uniform", "dr")
     assert reason_to_withhold(result.doubts, Withheld.ALL)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_strong_predictor_with_wrong_propensities_withholds_all_verdicts(share: float) -> None:
+    """A column that is known before tells the reward almost exactly, and the logger chose b where it is high."""
+    rng = np.random.default_rng(5)
+    known = rng.normal(size=ROWS)
+    scores = np.exp(known[:, np.newaxis] * np.array([-share, 1.0, -1.0]))
+    p = scores / scores.sum(axis=1, keepdims=True)
+    chosen = np.minimum(2, (rng.random((ROWS, 1)) > np.cumsum(p, axis=1)).sum(axis=1))
+    arms = CrossedArms(np.column_stack([known, rng.normal(size=ROWS)]), np.eye(3))
+    rewards = known + 0.3 * rng.normal(size=ROWS)
+    log = LoggedData(chosen=chosen, rewards=rewards, probabilities=np.full((ROWS, 3), 1 / 3), arms=arms)
+    results = evaluate(log, {"uniform": "uniform", "b": reads_nothing}, "dr")
+    assert all(each.no_evidence or reason_to_withhold(each.doubts, Withheld.ALL) for each in results.values())
 
 
 def test_gate_compares_candidates_that_do_not_read_a_leaked_column() -> None:

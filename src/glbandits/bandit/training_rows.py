@@ -24,7 +24,7 @@ WINDOWS = 1, 16, 256
 FEWER_COPIES = 1.05
 """A longer window is used if it has fewer copies by this factor."""
 MAX_COPIES = 20.0
-"""Mean number of copies of a window above which rows cannot be told apart."""
+"""Mean number of copies of a window above which rows are too much alike to be recognised."""
 _BASE = 0x9E3779B97F4A7C15
 _INVERSE = pow(_BASE, -1, 2**64)
 
@@ -84,7 +84,7 @@ class TrainingRowSums:
         ]
 
     def training_rows(self) -> TrainingRows | None:
-        """Return the sketch; None if the rows cannot be told apart."""
+        """Return the sketch; None if the rows are too much alike."""
         known = [(w, sketch) for w, sketch in zip(WINDOWS, self._sketches, strict=True) if len(sketch.hashes)]
         if not known:
             return None

@@ -1,14 +1,19 @@
 """Print a table: with lines in a terminal, as plain aligned columns in a pipe or a file."""
 
+from dataclasses import replace
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from glbandits.common.display.data_table import DataTable
+from glbandits.common.display.spelling import on_command_line
 
 
 def print_table(console: Console, table: DataTable) -> None:
     """Print a table. In a terminal, cells are folded so that the table fits."""
+    rows = [tuple(map(on_command_line, row)) for row in table.rows]
+    table = replace(table, rows=rows, notes=tuple(map(on_command_line, table.notes)))
     if not console.is_terminal:
         console.print(table.to_text(), soft_wrap=True, markup=False, highlight=False, emoji=False)
         return

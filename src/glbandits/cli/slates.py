@@ -6,7 +6,7 @@ from rich.console import Console
 
 from glbandits.evaluation import SLATE_ESTIMATORS, Log
 from glbandits.evaluation.evaluate_slates import compare_on_slates
-from glbandits.evaluation.policy_comparison import Candidate
+from glbandits.evaluation.policy_comparison import Candidate, ComparisonSettings
 
 ASSUMPTIONS = (
     "slate-ips and rips are valid if slots are filled one after the other, as the service does; "
@@ -20,16 +20,20 @@ def print_slates(
     candidates: Mapping[str, Candidate],
     estimators: Sequence[str],
     notes: Sequence[str],
-    *,
-    train_share: float,
-    level: float,
-    seed: int,
+    settings: ComparisonSettings,
 ) -> None:
     """Print the estimates of each candidate, and verdicts. Without `estimators`, those of all estimators of slates."""
     verdicts = ["Verdict:"]
-    for label, evaluation in compare_on_slates(
-        log, candidates, estimators or [*SLATE_ESTIMATORS], train_share=train_share, level=level, seed=seed
-    ):
+    results = compare_on_slates(
+        log,
+        candidates,
+        estimators or [*SLATE_ESTIMATORS],
+        train_share=settings.train,
+        level=settings.level,
+        reward_range=settings.reward_range,
+        seed=settings.seed,
+    )
+    for label, evaluation in results:
         verdicts.append(evaluation.verdict(label))
         console.print(f"{label}\n{evaluation}\n", soft_wrap=True, markup=False, highlight=False)
     lines = [*(f"Note: {note}" for note in (*notes, ASSUMPTIONS)), *verdicts]

@@ -16,6 +16,7 @@ from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, NO_EVIDENCE
 from glbandits.evaluation.learning.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.learning.players import PlaySettings
+from glbandits.evaluation.logs.schema import Dates, period
 from glbandits.evaluation.policy_verdicts import Compared, PolicyVerdict, policy_verdicts
 from glbandits.evaluation.promotion_result import Promotion
 from glbandits.evaluation.verdict_sentences import verdict_sentences
@@ -149,6 +150,8 @@ class PolicyComparison(Displayed):
     """Verdict of the promotion gate, if it was enabled."""
     notes: tuple[str, ...] = ()
     """Remarks about the log itself."""
+    dates: Dates = ()
+    """Those of the rows of the log, if known."""
     reward: str | None = None
     """Name of the reward; None if there is only one."""
     other_rewards: tuple["PolicyComparison", ...] = ()
@@ -248,11 +251,10 @@ class PolicyComparison(Displayed):
 
     def describe_rows(self, left_out: int) -> str:
         """Return a description of the rows of an evaluation that leaves out this number of rows."""
-        if not left_out:
-            return f"all {self.rows:,} rows"
-        if self.by_cluster:
+        if self.by_cluster and left_out:
             return f"the {self.rows - left_out:,} rows of other clusters"
-        return f"rows {left_out + 1:,} to {self.rows:,}"
+        rows = f"rows {left_out + 1:,} to {self.rows:,}" if left_out else f"all {self.rows:,} rows"
+        return ", ".join(filter(None, (rows, period(self.dates, left_out, self.rows))))
 
     def _values(self) -> dict[str, object]:
         policies = ", ".join(policy.label for policy in self.policies)

@@ -200,7 +200,7 @@ class ComparisonSteps:
             evaluations = self._evaluations(labels, recent, test_part, workers)
             note = (
                 f"{changes[0].short}, so that only the rows since its last change are evaluated: {len(recent):,} of "
-                f"{len(rows):,}"
+                f"{len(rows):,}. If rewards arrive late, leave out the newest rows, which lack some of theirs"
             )
             evaluations = {label: replace(each, notes=(*each.notes, note)) for label, each in evaluations.items()}
         return [

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -34,8 +34,12 @@ from glbandits.evaluation.estimators.targets import GivenTarget, TargetLike, as_
 from glbandits.evaluation.learning.train import train_all
 from glbandits.evaluation.logs.log_slice import LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log
+from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.maths.links import find_link
 from glbandits.policies.agents import PolicyLike, learner_of
+
+LEAST_SHARE = 0.001
+"""The share of the slots from which on there is a note about an arm that the log never shows."""
 
 
 def _slate_ips(weights: Floats) -> Floats:
@@ -109,6 +113,8 @@ class SlateEvaluation:
     level: float
     unit: str = "reward"
     """`payoff` if the log has values: each slot then counts value * reward - cost."""
+    notes: tuple[str, ...] = ()
+    """What the log does not support."""
 
     def verdict(self, label: str) -> str:
         """Return whether the target is better than the logging policy, as a sentence, if all estimates agree."""
@@ -152,9 +158,8 @@ class SlateEvaluation:
         ]
         columns = ("estimator", "value", "error", f"{percent(self.level)} normal", "effective slates", "largest")
         unit = ", in payoffs" if self.unit == "payoff" else ""
-        return DataTable(
-            columns, rows, notes=(f"the log: {format_value(self.logged)} over {self.slates} slates{unit}",)
-        )
+        logged = f"the log: {format_value(self.logged)} over {self.slates} slates{unit}"
+        return DataTable(columns, rows, notes=(logged, *(f"Note: {note}" for note in self.notes)))
 
 
 def evaluate_slates(
@@ -163,6 +168,7 @@ def evaluate_slates(
     estimators: Sequence[str] = tuple(SLATE_ESTIMATORS),
     *,
     level: float = DEFAULT_LEVEL,
+    reward_range: tuple[float, float] | None = None,
     gains: int | None = None,
 ) -> SlateEvaluation:
     """Estimate the mean reward of a slate if the target had filled its slots.
@@ -175,6 +181,7 @@ def evaluate_slates(
         target: as in `evaluate`: its probabilities in a slot are those given the arms of earlier slots.
         estimators: names from `SLATE_ESTIMATORS`.
         level: confidence level of the intervals.
+        reward_range: lowest and highest possible reward of a slot; by default those of the link, or of the log.
         gains: number of gains that share the error probability 1 - level; by default that of the estimators.
 
     >>> from glbandits.evaluation import Columns, evaluate_slates, read_table
@@ -191,7 +198,7 @@ def evaluate_slates(
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or a log read from a file; got {type(log).__name__}")
     check_not_learned(log, {"": target})
-    slates = _slates(log, target)
+    slates = _slates(log, target, check_reward_range(reward_range, find_link(log.schema.link)))
     estimates = tuple(
         _estimate(
             name,
@@ -203,7 +210,7 @@ def evaluate_slates(
         for name in estimators
     )
     count = len(slates.rewards)
-    return SlateEvaluation(estimates, float(slates.rewards.sum() / count), count, level, log.schema.unit)
+    return SlateEvaluation(estimates, float(slates.rewards.sum() / count), count, level, log.schema.unit, slates.notes)
 
 
 def compare_on_slates(
@@ -213,6 +220,7 @@ def compare_on_slates(
     *,
     train_share: float = 0.5,
     level: float = DEFAULT_LEVEL,
+    reward_range: tuple[float, float] | None = None,
     seed: int = 0,
 ) -> Iterator[tuple[str, SlateEvaluation]]:
     """Yield the label and the evaluation of each candidate.
@@ -226,6 +234,7 @@ def compare_on_slates(
         estimators: names from `SLATE_ESTIMATORS`.
         train_share: the share of slates that policies learn.
         level: confidence level of the intervals.
+        reward_range: as in `evaluate_slates`.
         seed: of all random numbers.
     """
     learns = any(learner_of(candidate) is not None for candidate in candidates.values())
@@ -245,6 +254,7 @@ def compare_on_slates(
                 target,
                 estimators,
                 level=level,
+                reward_range=reward_range,
                 gains=len(candidates) * len(estimators),
             ),
         )
@@ -258,20 +268,25 @@ class _Slates(NamedTuple):
     rewards: Floats
     """Or payoffs, (n, L)."""
     possible: tuple[float, float]
-    """Lowest and highest possible mean reward of a slate, by the range of the link or of the rewards of the log."""
+    """Lowest and highest possible mean reward of a slate."""
+    notes: tuple[str, ...] = ()
+    """See `SlateEvaluation`."""
 
 
-def _slates(log: Log, target: TargetLike) -> _Slates:
+def _slates(log: Log, target: TargetLike, reward_range: tuple[float, float]) -> _Slates:
     """The slates of a log: the rows of a cluster are its slots, in their order."""
     slot_target, first_row = as_target(target, log), 0
-    parts = []
+    parts, wanted, shown = list[tuple[Any, ...]](), np.zeros(log.schema.max_arms), np.zeros(log.schema.max_arms)
     for block in log.blocks():
         if block.clusters is None or block.propensities is None:
             raise InvalidInput(
                 "a log of slates must have propensities, and clusters that identify the slates; got none"
             )
-        probabilities = target_probabilities(slot_target, block, first_row)[np.arange(len(block)), block.chosen]
-        parts.append((block.clusters, probabilities / block.propensities, block.payoffs))
+        of_all = target_probabilities(slot_target, block, first_row)
+        wanted += of_all.sum(axis=0)
+        shown += np.bincount(block.chosen, minlength=len(shown))
+        of_chosen = of_all[np.arange(len(block)), block.chosen]
+        parts.append((block.clusters, of_chosen / block.propensities, block.payoffs))
         first_row += len(block)
     if not parts:
         raise InvalidInput("the log has no rows")
@@ -280,17 +295,23 @@ def _slates(log: Log, target: TargetLike) -> _Slates:
     slates = np.argsort(np.argsort(first_rows))[slates]  # in the order of their first rows
     slots = pl.Series(slates).to_frame("slate").select(pl.int_range(pl.len()).over("slate")).to_series().to_numpy()
     shape = len(first_rows), int(slots.max()) + 1
-    tables = _Slates(np.ones(shape), np.zeros(shape), _possible(log, rewards, len(slates) / len(first_rows)))
+    possible = _possible(log, rewards, len(slates) / len(first_rows), reward_range)
+    shares = wanted / len(slates)
+    notes = tuple(
+        f"the arm {name!r} has {shares[arm]:.1%} of the slots under the target, and the log never shows it"
+        for arm, name in enumerate(log.arm_names or ())
+        if shares[arm] >= LEAST_SHARE and not shown[arm]
+    )
+    tables = _Slates(np.ones(shape), np.zeros(shape), possible, notes)
     tables.weights[slates, slots], tables.rewards[slates, slots] = weights, rewards
     return tables
 
 
-def _possible(log: Log, rewards: Floats, slots: float) -> tuple[float, float]:
+def _possible(log: Log, rewards: Floats, slots: float, reward_range: tuple[float, float]) -> tuple[float, float]:
     """The lowest and the highest possible mean reward of a slate with this mean number of slots."""
-    link = find_link(log.schema.link)
     low, high = (float(rewards.min()), float(rewards.max()))
-    if math.isfinite(link.highest_reward - link.lowest_reward) and not log.schema.payoffs:
-        low, high = link.lowest_reward, link.highest_reward
+    if math.isfinite(reward_range[1] - reward_range[0]) and not log.schema.payoffs:
+        low, high = reward_range
     return slots * low, slots * high
 
 

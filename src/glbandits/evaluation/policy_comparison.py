@@ -145,5 +145,6 @@ def _compared(work: ComparisonSteps, workers: Workers) -> PolicyComparison:
         settings=work.settings,
         policies=tuple(policies[label] for label in work.candidates.by_label),
         reference=work.candidates.reference,
+        dates=work.whole.schema.dates if work.log is work.whole else (),
         by_cluster=work.parts is not None and isinstance(work.parts[0], SelectedRows),
     )

@@ -85,7 +85,7 @@ class Compared(NamedTuple):
     evaluated_rows: Mapping[str, str] = MappingProxyType({})
     """Which rows each candidate was evaluated on, in words."""
     since_change: frozenset[str] = frozenset()
-    """Candidates that were evaluated on the rows since a change, which the log itself told: so only at this n."""
+    """Candidates that were evaluated on the rows since a change that was found in this log: so only at this n."""
 
     @property
     def gain(self) -> str:

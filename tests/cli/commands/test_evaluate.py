@@ -51,7 +51,7 @@ def test_evaluate_prints_a_table_and_writes_page_and_record(folder: Path) -> Non
 def test_first_table_is_complete_or_names_the_option(folder: Path) -> None:
     run = glb("evaluate", "log.parquet", *NAMES, "--policy", "uniform", folder=folder)
     assert run.returncode == 0, run.stderr
-    assert "Note: rewards are 0 or 1, so the link is logistic and their range 0 to 1; --link changes this" in run.stdout
+    assert "rewards are 0 or 1, so the link is logistic and their range 0 to 1. Change it by --link\n" in run.stdout
     assert "--reward-range" not in run.stdout
     amounts = pl.read_parquet(folder / "log.parquet").with_columns(click=12.5 * pl.col("click"))
     amounts.write_parquet(folder / "amounts.parquet")

@@ -1,5 +1,6 @@
 """The order of rows by their time, and ids that identify decisions."""
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, LoggedData, open_log
 from glbandits.evaluation.logs.doubts import DoubtKind, Withheld
+from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
 
 TABLE: dict[str, Any] = {
     "arm": ["a", "b", "a", "b"],
@@ -130,3 +132,24 @@ def test_newest_first_is_found_unless_the_time_is_named(tmp_path: Path) -> None:
 
 def test_rows_in_order_have_no_doubt() -> None:
     assert open_log(timed()).schema.doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "dates"),
+    [("2026-03-01", "2026-03-01 to 2026-03-03"), ("2026-03-01T20:00:00-05:00", "2026-03-02 to 2026-03-04"), (7, "")],
+)
+def test_comparison_names_the_dates_of_its_rows(first: Any, dates: str) -> None:
+    """Times with an offset have the dates of UTC; numbers have none."""
+    step: Any = 1 if isinstance(first, int) else dt.timedelta(days=1)
+    start: Any = first if isinstance(first, int) else dt.datetime.fromisoformat(first)
+    times = [start + step * (row // 20) for row in range(60)]
+    table = {
+        "arm": ["a", "b"] * 30,
+        "reward": [0, 1, 1] * 20,
+        "propensity": [0.5] * 60,
+        "time": [time if isinstance(time, int) else time.isoformat() for time in reversed(times)],
+    }
+    log = open_log(table, Columns(time="time"))
+    comparison = compare_policies(log, {"a": "arm:a"}, ComparisonSettings())
+    assert comparison.describe_rows(0) == ", ".join(filter(None, ("all 60 rows", dates)))
+    assert comparison.describe_rows(40).endswith(dates[-10:])

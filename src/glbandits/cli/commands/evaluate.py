@@ -73,7 +73,7 @@ from glbandits.evaluation.report.tables import (
 
 DEFAULT_ESTIMATORS = ("snips", "dr")
 NOT_OF_SLATES = {
-    *("reference", "cluster", "learn", "promote_if_better", "margin", "exploration", "explore", "reward_range"),
+    *("reference", "cluster", "learn", "promote_if_better", "margin", "exploration", "explore"),
     *("payoff_range", "jobs", "out"),
 }
 ROUTER_COLUMNS = {"drawn", "models", "quality", "cost"}
@@ -254,8 +254,6 @@ def evaluate_command(
     rows, notes = options.open(
         console, settings_of_models, proposed=proposed, has_range=first in ranges, other_rewards=tuple(others)
     )
-    if others:
-        notes = [f"{first}: {note}" if LINK_ADVICE in note else note for note in notes]
     for name in others:
         if rows.schema.other_rewards[name] == "logistic":
             own_range = "" if name in ranges else " and their range 0 to 1"
@@ -282,8 +280,9 @@ def evaluate_command(
     ]
     if slate is not None:
         with warnings_printed(console):
-            print_slates(console, rows, candidates, estimator, notes, train_share=train, level=level, seed=seed)
+            print_slates(console, rows, candidates, estimator, notes, settings)
         return
+    notes = [note for note in notes if LINK_ADVICE not in note]  # evaluations have it too
     with work_bar(console) as bar, warnings_printed(console):
         comparison = compare_policies(
             rows,

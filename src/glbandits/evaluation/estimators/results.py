@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
+from glbandits.common.display.spelling import in_python
 from glbandits.common.display.text_format import NO_VALUE, format_interval, format_value
 from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL, Estimator, Interval
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
@@ -130,10 +131,15 @@ class Evaluation:
                 rows += rows_of_both_intervals("difference", headline.difference, signed=True)
         rows.append(EstimateRow("the log itself", self.logged, self.logged_error, self.logged_interval))
         columns = ("estimate", f"mean {self.unit}", "error", f"{percent(self.level)} interval")
-        return DataTable(columns, [(row.name, row.value_text, row.error_text, row.interval_text) for row in rows])
+        return DataTable(
+            columns, [(row.name, row.value_text, row.error_text, in_python(row.interval_text)) for row in rows]
+        )
 
     def _notes(self) -> list[str]:
-        return [f"{self.support.rows} rows, {self.support.in_full()}", *(f"Note: {note}" for note in self.notes)]
+        return [
+            f"{self.support.rows} rows, {self.support.in_full()}",
+            *(f"Note: {in_python(note)}" for note in self.notes),
+        ]
 
     def to_frame(self) -> pl.DataFrame:
         """All estimates as a data frame: estimate, value, standard_error, low and high. Unknown numbers are null.

@@ -62,6 +62,7 @@ class TargetSums(Mergeable):
         self._gains = RunningSums(1, BLOCKS, first_row)
         self._support = SupportSums(schema.max_arms if schema.same_arms else None)
         self._are_estimated, self._unit = schema.estimated, schema.unit
+        self._is_link_inferred = schema.link_inferred and schema.link == "logistic"
         self._rows_without_arm, self._draws_arms = 0, any(estimator.name == "matched" for estimator in estimators)
 
     def add(self, rows: LogRows, target: Target, probabilities: Floats, reference: Floats | None) -> None:
@@ -131,6 +132,9 @@ class TargetSums(Mergeable):
         ]
         logged, headline, doubts = log.payoffs.moments(), None, list[Doubt]()
         notes, reason = self._notes(target, estimates, support, logged), support.no_evidence()
+        if self._is_link_inferred:
+            bounds = " and their range 0 to 1" if log.payoff_range == (0.0, 1.0) else ""
+            notes.append(f"rewards are 0 or 1, so the link is logistic{bounds}. Change it by --link, in Python link")
         if self._headline is not None and not self._are_estimated and log.possible_values != log.payoff_range:
             low, high = log.possible_values
             notes.append(

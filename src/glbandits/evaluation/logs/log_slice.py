@@ -46,7 +46,7 @@ class LogSlice(StreamedLog):
         first_row = None if schema.first_row is None else schema.first_row + self.start
         first_row = 0 if isinstance(self.log, LoggedData) else first_row
         doubts = (*schema.doubts, *self.doubts)
-        return replace(schema, rows=self.stop - self.start, first_row=first_row, doubts=doubts)
+        return replace(schema, rows=self.stop - self.start, first_row=first_row, doubts=doubts, dates=())
 
     def for_workers(self) -> "LogSlice":
         """Return the log in a form of which each worker reads its part without the rows before it."""
@@ -85,7 +85,7 @@ class SelectedRows(StreamedLog):
     @cached_property
     def schema(self) -> LogSchema:  # type: ignore[override]
         """What the rows have."""
-        return replace(self.log.schema, rows=int(np.count_nonzero(self.mask)), first_row=None)
+        return replace(self.log.schema, rows=int(np.count_nonzero(self.mask)), first_row=None, dates=())
 
     @cached_property
     def positions(self) -> Ints:
@@ -166,7 +166,8 @@ class OtherReward(StreamedLog):
     @cached_property
     def schema(self) -> LogSchema:  # type: ignore[override]
         """What the rows have."""
-        return replace(self.log.schema, link=self.log.schema.other_rewards[self.name], other_rewards={})
+        link = self.log.schema.other_rewards[self.name]
+        return replace(self.log.schema, link=link, link_inferred=False, other_rewards={})
 
     def for_workers(self) -> "OtherReward":
         """Return the log in a form of which each worker reads its part without the rows before it."""

@@ -29,7 +29,7 @@ from glbandits.evaluation.logs.description import LogDescription
 from glbandits.evaluation.logs.doubts import Doubt
 from glbandits.evaluation.logs.log_statistics import describe_blocks
 from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link, link_of
-from glbandits.evaluation.logs.schema import LogSchema
+from glbandits.evaluation.logs.schema import Dates, LogSchema
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Features
 from glbandits.maths.links import Link, find_link
@@ -193,6 +193,10 @@ class LoggedData(DisplayedLog):
     """The cost of each arm, in the form of `values`; by default 0."""
     doubts: tuple[Doubt, ...] = ()
     """Doubts that the reader of the log found."""
+    dates: Dates = ()
+    """Dates of the rows, if they are in the order of a time."""
+    link_inferred: bool = field(default=False, init=False, repr=False)
+    """Whether the link was inferred from the rewards."""
     _features: Floats | None = field(default=None, init=False, repr=False)
     """Cache of `features()`."""
 
@@ -206,7 +210,8 @@ class LoggedData(DisplayedLog):
             self, chosen=check_int_array("chosen", self.chosen), rewards=check_array("rewards", self.rewards, 1)
         )
         if self.link == AUTO_LINK:
-            set_validated(self, link=inferred_link(self.link, are_binary=are_binary(self.rewards)))
+            link = inferred_link(self.link, are_binary=are_binary(self.rewards))
+            set_validated(self, link=link, link_inferred=True)
         if self.propensities is not None:
             set_validated(self, propensities=check_array("propensities", self.propensities, 1))
         if self.probabilities is not None:
@@ -267,6 +272,7 @@ class LoggedData(DisplayedLog):
             other_rewards={name: each[rows] for name, each in self.other_rewards.items()},
             values=None if self.values is None else self.values[rows],
             costs=None if self.costs is None else self.costs[rows],
+            dates=(),
             _features=None if self._features is None else self._features[rows],
         )
 
@@ -284,6 +290,7 @@ class LoggedData(DisplayedLog):
             sparse=self.sparse,
             feature_map=self.feature_map,
             link=self.link,
+            link_inferred=self.link_inferred,
             propensities=self.propensities is not None,
             probabilities=self.probabilities is not None,
             estimated=self.estimated,
@@ -292,6 +299,7 @@ class LoggedData(DisplayedLog):
             proposed=tuple(self.proposed),
             other_rewards={name: link_of(values) for name, values in self.other_rewards.items()},
             doubts=self.doubts,
+            dates=self.dates,
         )
 
     @property

@@ -1,12 +1,18 @@
 """LogSchema: what a log has. Its reader declares it once, and it travels with the log."""
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import TypeAlias
 
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.doubts import Doubt
 from glbandits.features import Features
 from glbandits.maths.links import Link
+
+Dates: TypeAlias = tuple[tuple[int, str], ...]
+"""The first row of each date, and the date."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,6 +35,8 @@ class LogSchema:
     feature_map: Features | None = None
     """The map from table columns to features; None if the log was built from numeric features."""
     link: str | Link = "identity"
+    link_inferred: bool = False
+    """Whether the link was inferred from the rewards."""
     propensities: bool = True
     """Whether rows have the probability of the chosen arm."""
     probabilities: bool = False
@@ -48,6 +56,8 @@ class LogSchema:
     """Doubts that the reader of the log found."""
     content: tuple[tuple[str, int, int], ...] = ()
     """The files of the log with their sizes and times of change; empty if it is in memory or not on this machine."""
+    dates: Dates = ()
+    """Those of the rows, if they are in the order of a time."""
     first_row: int | None = 0
     """Row of the stored table with which the log begins. Blocks end at multiples of their size from its row 0 on; None
     if they end elsewhere."""
@@ -73,3 +83,11 @@ class LogSchema:
                 "log must have propensities, the probabilities of the chosen arms; got none. If they are unknown, call "
                 "estimate_propensities(log)"
             )
+
+
+def period(dates: Dates, start: int, stop: int) -> str:
+    """Return the first and the last date of the rows `start` to `stop` - 1; "" if they are unknown."""
+    if not dates or stop <= start:
+        return ""
+    first, last = (dates[bisect_right(dates, row, key=itemgetter(0)) - 1][1] for row in (start, stop - 1))
+    return first if first == last else f"{first} to {last}"

@@ -223,6 +223,7 @@ def read_dsjson(
     layout = TableLayout(
         columns=columns,
         link=inferred_link(link, are_binary=facts.binary),
+        link_inferred=link == AUTO_LINK,
         rows=facts.counts.decisions,
         max_arms=facts.max_arms,
         pairs=HashedTexts(hashing, file.name),

@@ -7,6 +7,7 @@ import polars as pl
 
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.doubts import Doubt, DoubtKind, Withheld
+from glbandits.evaluation.logs.schema import Dates
 from glbandits.evaluation.readers.column_values import is_number, is_text
 from glbandits.evaluation.readers.columns import Columns
 from glbandits.features.table_columns import check_present
@@ -54,6 +55,15 @@ def ordered_rows(table: pl.LazyFrame, columns: Columns, folder: Path) -> pl.Lazy
     file = folder / "sorted.parquet"
     in_time.sink_parquet(file, row_group_size=ROW_GROUP)
     return pl.scan_parquet(file)
+
+
+def dates_of(table: pl.LazyFrame, columns: Columns) -> Dates:
+    """Return the first row of each date of a table in the order of its time; none if times are numbers or absent."""
+    if columns.time is None or is_number(table.collect_schema()[columns.time]):
+        return ()
+    date = _as_time(table, columns.time).cast(pl.Date).cast(pl.String)
+    days = table.select(date.alias("date")).with_row_index("row").group_by("date").agg(pl.col("row").min())
+    return tuple(days.select("row", "date").sort("row").collect(engine="streaming").rows())
 
 
 def _as_time(table: pl.LazyFrame, name: str) -> pl.Expr:

@@ -93,6 +93,7 @@ def inspect_table(
     layout = TableLayout(
         columns=columns,
         link=inferred_link(given, are_binary=sizes["binary"]),
+        link_inferred=given == AUTO_LINK,
         rows=sizes["rows"],
         max_arms=sizes.get("max_arms") or len(names),
         arm_names=names,

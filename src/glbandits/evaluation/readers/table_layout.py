@@ -20,6 +20,8 @@ class TableLayout:
 
     columns: Columns
     link: str | Link
+    link_inferred: bool = False
+    """Whether it was inferred from the rewards."""
     rows: int
     max_arms: int
     """Largest number of arms in a row."""
@@ -59,6 +61,7 @@ class TableLayout:
             sparse=self.sparse,
             feature_map=self.feature_map,
             link=self.link,
+            link_inferred=self.link_inferred,
             propensities=known,
             probabilities=columns.probabilities is not None,
             payoffs=columns.values is not None,

@@ -25,7 +25,7 @@ from glbandits.evaluation.readers.columns import Columns, check_columns, prepare
 from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.describe_table import describe_columns
 from glbandits.evaluation.readers.frames import as_frame, convert_polars_errors, explain_row_numbers, read_arm_table
-from glbandits.evaluation.readers.row_order import newest_first, ordered_rows, without_copies
+from glbandits.evaluation.readers.row_order import dates_of, newest_first, ordered_rows, without_copies
 from glbandits.evaluation.readers.table_inspection import TableOptions, inspect_table
 from glbandits.evaluation.readers.table_layout import TableLayout
 from glbandits.evaluation.readers.table_rows import read_rows
@@ -157,7 +157,7 @@ def open_table(
         prepared = prepare_table(ordered, columns)
         layout = inspect_table(prepared, columns, arms, options)
         log = TableLog(prepared.select(layout.wanted), layout, random_access=random_access or ordered is not table)
-        log.schema = replace(log.schema, doubts=doubts)
+        log.schema = replace(log.schema, doubts=doubts, dates=dates_of(ordered, columns))
         weakref.finalize(log, stack.pop_all().close)
     return log
 
@@ -179,4 +179,5 @@ def read_table(frame: Any, columns: Columns, **options: Unpack[TableOptions]) ->
     """
     table = as_frame(frame, check_columns(columns).reads).lazy()
     log = open_table(table, columns, random_access=True, **options)
-    return copy_with(log.read(), doubts=log.schema.doubts)
+    schema = log.schema
+    return copy_with(log.read(), doubts=schema.doubts, dates=schema.dates, link_inferred=schema.link_inferred)

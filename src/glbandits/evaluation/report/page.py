@@ -6,6 +6,7 @@ from typing import Any
 
 from glbandits.common.display.charts import SeriesStyles, chart_html, styles_in_order
 from glbandits.common.display.html_page import Section, paragraph, write_page
+from glbandits.common.display.spelling import on_command_line
 from glbandits.common.display.text_format import join_words
 from glbandits.common.version import __version__
 from glbandits.evaluation import ArmSupport, Promotion
@@ -126,11 +127,8 @@ def _groups(groups: GroupComparison) -> str:
 
 def _notes(comparison: PolicyComparison) -> list[str]:
     """Return each note once, with all policies that it concerns."""
-    labels_by_note: dict[str, list[str]] = {}
-    for policy in comparison.policies:
-        for note in policy.evaluation.notes:
-            labels_by_note.setdefault(note, []).append(policy.label)
-    return [paragraph(f"{join_words(labels)}: {note}.", "warning") for note, labels in labels_by_note.items()]
+    notes = tables.policies_by_note(comparison).items()
+    return [paragraph(f"{join_words(labels)}: {on_command_line(note)}.", "warning") for note, labels in notes]
 
 
 def _support(comparison: PolicyComparison, styles: SeriesStyles) -> str:

@@ -5,7 +5,15 @@ from collections.abc import Iterator, Mapping
 
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
-from glbandits.common.display.text_format import NO_VALUE, UNKNOWN, format_interval, format_value, significant
+from glbandits.common.display.spelling import on_command_line
+from glbandits.common.display.text_format import (
+    NO_VALUE,
+    UNKNOWN,
+    format_interval,
+    format_value,
+    join_words,
+    significant,
+)
 from glbandits.evaluation import ArmSupport
 from glbandits.evaluation.comparison_result import OTHER_ROWS, PolicyComparison
 from glbandits.evaluation.estimators.results import rows_of_both_intervals
@@ -147,10 +155,21 @@ def support_lines(comparison: PolicyComparison) -> Iterator[str]:
         learned = "" if policy.learned_rows is None else f"learned {policy.learned_rows:,} rows; "
         evaluated = f"evaluated on {comparison.describe_rows(policy.left_out_rows)}"
         yield f"{policy.label}: {learned}{evaluated}, {policy.evaluation.support.in_full()}"
-        yield from (f"  Note: {note}" for note in policy.evaluation.notes)
         if policy.learning_curve_note() is not None:
             yield f"  Note: {policy.learning_curve_note()}"
+    for note, labels in policies_by_note(comparison).items():
+        about = "" if len(labels) == len(comparison.policies) else f" on {join_words(labels)}"
+        yield on_command_line(f"Note{about}: {note}")
     yield from (f"Note: {note}" for note in comparison.notes)
+
+
+def policies_by_note(comparison: PolicyComparison) -> dict[str, list[str]]:
+    """Return each note on evaluations once, with the labels of all policies that it concerns."""
+    found: dict[str, list[str]] = {}
+    for policy in comparison.policies:
+        for note in policy.evaluation.notes:
+            found.setdefault(note, []).append(policy.label)
+    return found
 
 
 def arms_table(comparison: PolicyComparison, supports: Mapping[str, ArmSupport]) -> DataTable:

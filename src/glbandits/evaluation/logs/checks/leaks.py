@@ -81,6 +81,7 @@ class ContextSums(Mergeable):
         unbalanced = errors > ERRORS
         leaked = self.usable & ((explained > MOST_EXPLAINED) | (unbalanced & (explained * self._rows > ERRORS**2)))
         by_reward = self._errors(of_rest=True) <= REMAINING
+        can_hide = can_hide and bool(self._have_mean_weight_1.all()) and int(self._comparable.sum()) > 1
         can_hide = can_hide and not (self.usable & ~by_reward & (leaked | unbalanced)).any()
         found: dict[str, Doubt] = {}
         for index in map(int, np.flatnonzero(leaked)):
@@ -99,11 +100,23 @@ class ContextSums(Mergeable):
         shares: Floats = np.divide(covariance**2, spread, out=np.zeros(self._width), where=spread > 1e-12)
         return shares
 
+    @property
+    def _have_mean_weight_1(self) -> Bools:
+        """Whether the mean weight of each arm is 1. Else some rows did not offer it, or propensities are wrong."""
+        errors = np.sqrt(np.maximum(self._ww - 2 * self._w + self._rows, 0.0))
+        found: Bools = np.abs(self._w - self._rows) <= 4.0 * errors
+        return found
+
+    @property
+    def _comparable(self) -> Bools:
+        """The arms whose weighted means are compared."""
+        found: Bools = self._have_mean_weight_1 & (self._w**2 >= LEAST_SAMPLE * self._ww)
+        return found
+
     def _errors(self, *, of_rest: bool) -> Floats:
         """The largest number of standard errors by which the weighted mean of a feature differs between arms.
 
-        Only arms with a mean weight of 1 are compared: others were not offered in all rows. `of_rest` subtracts from
-        each feature its regression on the rewards.
+        `of_rest` subtracts from each feature its regression on the rewards.
         """
         n, x, xx = self._rows, self._x, self._xx
         xw, xxw, xww, xxww, xrw, xrww = self._moments
@@ -121,10 +134,8 @@ class ContextSums(Mergeable):
         once = xxw - 2 * m * xw + m * m * self._w
         twice = xxww - 2 * m * xww + m * m * self._ww
         errors = np.sqrt(np.maximum(twice - 2 * once + own, 0.0))
-        error_of_weights = np.sqrt(np.maximum(self._ww - 2 * self._w + n, 0.0))
-        comparable = (np.abs(self._w - n) <= 4.0 * error_of_weights) & (self._w**2 >= LEAST_SAMPLE * self._ww)
         # The sums of a feature without variance have rounding errors only.
-        known = comparable & (errors > np.maximum(1e-9, 1e-6 * np.sqrt(np.maximum(self._xx, 0.0))[:, np.newaxis]))
+        known = self._comparable & (errors > np.maximum(1e-9, 1e-6 * np.sqrt(np.maximum(self._xx, 0.0))[:, np.newaxis]))
         found: Floats = np.divide(deviations, errors, out=np.zeros_like(deviations), where=known).max(axis=1, initial=0)
         return found
 
