@@ -9,7 +9,6 @@ from glbandits.lab.experiments.paired_differences import Difference
 from glbandits.lab.experiments.protocols import ExperimentRunner
 from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.simulated_comparison import (
-    TABLE_FORMATS,
     SimulatedComparison,
     compare,
     results_table,
@@ -19,7 +18,6 @@ from glbandits.lab.experiments.summary import ExperimentSummary, summarise
 from glbandits.lab.experiments.user_experiment import read_experiments
 
 __all__ = [
-    "TABLE_FORMATS",
     "Difference",
     "Experiment",
     "ExperimentResult",
