@@ -24,8 +24,9 @@ LOOPS = "default,dense,guarded"
 EVENTS = 200
 """Number of decisions that receive rewards."""
 BARE, JSON, GUARDED, RANK = "bare uvicorn reply", "decision, JSON", "decision, guarded loop", "Personalizer rank"
-WANTED = {JSON: 7.0}
-"""Limit of CPU per request relative to the bare reply, with SQLite and durability process."""
+BATCH, BATCH_SIZE = "decision in a batch of 50", 50
+WANTED = {JSON: 7.0, RANK: 12.0, BATCH: 4.0}
+"""Limits of CPU relative to the bare reply, with SQLite and durability process."""
 GUARDED_LIMIT = 1.25
 """Limit of CPU of a decision with a unit in a loop with a control group and two metrics, relative to one without."""
 HOSTS, RANKER_CONNECTIONS = ("127.0.0.1", "127.0.0.2"), 64
@@ -38,6 +39,8 @@ class Case(NamedTuple):
     name: str
     server: Server
     requests: Sequence[bytes]
+    size: int = 1
+    """Decisions in a request, which are measured instead of requests."""
 
 
 class Measured(NamedTuple):
@@ -75,7 +78,8 @@ def _compare(title: str, store: str, durability: str, database: int | None = Non
         cases = cases_of(empty, fastapi, ours)
         for _ in range(TURNS + 1):
             for case in cases:
-                turns.setdefault(case.name, []).append(measure([case.server], case.requests, CONNECTIONS, database))
+                turn = measure([case.server], case.requests, CONNECTIONS, database, case.size)
+                turns.setdefault(case.name, []).append(turn)
     print(f"{title} ({CONNECTIONS} connections, {TURNS} turns)")
     print(f"  {'':30s}  CPU us  best / bare  median / bare  database us  requests/s  p50 ms  p99 ms")
     for name, measured in turns.items():
@@ -91,8 +95,10 @@ def _compare(title: str, store: str, durability: str, database: int | None = Non
     print(f"  limits for SQLite, durability process: {WANTED}\n")
 
 
-def measure(servers: Sequence[Server], requests: Sequence[bytes], connections: int, database: int | None) -> Measured:
-    """Send requests to all servers for some seconds."""
+def measure(
+    servers: Sequence[Server], requests: Sequence[bytes], connections: int, database: int | None, size: int = 1
+) -> Measured:
+    """Send requests to all servers for some seconds. `size` is `Case.size`."""
 
     def used() -> Any:
         return np.array(
@@ -101,10 +107,10 @@ def measure(servers: Sequence[Server], requests: Sequence[bytes], connections: i
 
     before = used()
     results = send([server.address for server in servers], requests, SECONDS, connections)
-    cpu, database_cpu = ((used() - before) / sum(result.requests for result in results)).tolist()
+    cpu, database_cpu = ((used() - before) / sum(size * result.requests for result in results)).tolist()
     if errors := sum(result.errors for result in results):
         raise RuntimeError(f"{errors} requests failed")
-    rate = sum(result.requests / result.seconds for result in results)
+    rate = sum(size * result.requests / result.seconds for result in results)
     return Measured(cpu, database_cpu, rate, max(load.p50 for load in results), max(load.p99 for load in results))
 
 
@@ -117,10 +123,14 @@ def cases_of(bare: Server, fastapi: Server, ours: Server) -> list[Case]:
     numbers, objects = [as_json({"arms": arms}) for arms in vectors], [as_json(question) for question in described]
     of_units = [as_json({"arms": arms, "unit": f"user-{UNIQUE.decode()}"}) for arms in vectors]
     rewards = [as_json({"eventId": f"event-{i}", "value": i % 2, "key": UNIQUE.decode()}) for i in range(EVENTS)]
+    batches = [
+        as_json({"decide": [{"arms": vectors[(first + i) % 64]} for i in range(BATCH_SIZE)]}) for first in (0, 32)
+    ]
     decide, key = "/loops/dense/v1/decide", ours.key
     return [
         Case(BARE, bare, [post("/", body) for body in numbers]),
         Case(JSON, ours, [post(decide, body, key) for body in numbers]),
+        Case(BATCH, ours, [post("/loops/dense/v1/batch", body, key) for body in batches], BATCH_SIZE),
         Case(GUARDED, ours, [post("/loops/guarded/v1/decide", body, key) for body in of_units]),
         Case(RANK, ours, [post("/personalizer/v1.0/rank", body, key) for body in objects]),
         Case("reward", ours, [post("/loops/dense/v1/reward", body, key) for body in rewards]),
@@ -170,7 +180,7 @@ def _report_rankers(store: str, database: int) -> None:
     """Print the durable decisions per second of one ranker and of two."""
     command, key = [*GLB, f"--store={store}", f"--loops={LOOPS}"], new_key(store)
     with running(*command, key=key, host=HOSTS[0]) as first, running(*command, key=key, host=HOSTS[1]) as second:
-        for name, _, requests in [case for case in cases_of(first, first, first) if case.name in WANTED]:
+        for name, _, requests, _ in [case for case in cases_of(first, first, first) if case.name == JSON]:
             degraded, turns = _degraded(first, second), dict[int, list[Measured]]({1: [], 2: []})
             for _ in range(TURNS):
                 for count, measured in turns.items():

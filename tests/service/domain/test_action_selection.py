@@ -37,7 +37,7 @@ def test_large_feature_of_a_sparse_row_is_refused() -> None:
 
 
 def test_most_policies_need_limits_of_rewards() -> None:
-    with pytest.raises(InvalidInput, match="lin-ucb does not limit outliers.* Set reward_range"):
+    with pytest.raises(InvalidInput, match="lin-ucb does not limit outliers.* Set rewardRange"):
         check_exact(LoopConfig(policy="lin-ucb", settings={}))
     check_exact(LoopConfig(policy="lin-ucb", settings={}, reward_range=(-1e3, 1e3)))
     check_exact(LoopConfig(policy="glb-omd", settings={"link": "logistic"}))

@@ -1,7 +1,6 @@
 """The official JavaScript SDK of v1.0, unmodified, against a real server on both stores. npm installs it."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,28 +9,14 @@ from typing import Any
 import pytest
 
 from tests.service.http.servers.server_process import Running, running
+from tests.service.sdk.installed_scripts import installed_scripts
 
 pytestmark = pytest.mark.system
-
-SCRIPTS = Path(__file__).parent / "javascript"
 
 
 @pytest.fixture(scope="module", name="scripts")
 def scripts_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The scripts, with the SDKs beside them."""
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        pytest.skip("the JavaScript SDKs need node and npm")
-    folder = tmp_path_factory.mktemp("javascript") / "sdks"
-    shutil.copytree(SCRIPTS, folder)
-    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=20000"]
-    try:
-        installed = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=50, check=False)
-    except subprocess.TimeoutExpired:
-        pytest.skip("the npm registry does not answer")
-    if installed.returncode:
-        pytest.skip(f"the SDKs could not be installed from the npm registry: {installed.stderr[-300:]}")
-    return folder
+    return installed_scripts("javascript", tmp_path_factory)
 
 
 @pytest.fixture(scope="module", name="server")

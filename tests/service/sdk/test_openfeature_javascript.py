@@ -3,7 +3,6 @@
 import functools
 import json
 import re
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -16,28 +15,15 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.service.http.servers.server_process import Running, eventually
+from tests.service.sdk.installed_scripts import installed_scripts
 from tests.service.sdk.openfeature_flags import VALUES, code_of_page, flags_running
 
 pytestmark = pytest.mark.system
-SCRIPTS = Path(__file__).parent / "openfeature"
 
 
 @pytest.fixture(scope="module", name="scripts")
 def scripts_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The scripts, with the SDKs beside them."""
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        pytest.skip("the JavaScript SDKs need node and npm")
-    folder = tmp_path_factory.mktemp("openfeature") / "sdks"
-    shutil.copytree(SCRIPTS, folder)
-    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=20000"]
-    try:
-        installed = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=50, check=False)
-    except subprocess.TimeoutExpired:
-        pytest.skip("the npm registry does not answer")
-    if installed.returncode:
-        pytest.skip(f"the SDKs could not be installed from the npm registry: {installed.stderr[-300:]}")
-    return folder
+    return installed_scripts("openfeature", tmp_path_factory)
 
 
 @pytest.fixture(scope="module", name="pages")

@@ -1,6 +1,7 @@
 """The configuration of a loop: reward window, aggregation, exploration, policy and others."""
 
 import math
+import re
 from functools import lru_cache
 from typing import Annotated, Any, get_type_hints
 
@@ -40,7 +41,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a loop. The store has all versions.
 
     A decision is learned with the settings with which it was made. A shorter reward window is an exception: it also
-    applies to decisions whose window is still open.
+    applies to decisions whose window is still open. Messages of errors have the names of settings that clients send.
     """
 
     reward_wait: Annotated[
@@ -160,23 +161,18 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     def _check_reward_range(self) -> None:
         if self.reward_range is None:
             return
-        lowest, highest = (check_float("reward_range", bound, at_least=-MAX_ABS) for bound in self.reward_range)
+        lowest, highest = (check_float("rewardRange", bound, at_least=-MAX_ABS) for bound in self.reward_range)
         if not lowest < highest:
-            raise InvalidInput(
-                f"reward_range must go from a smaller to a larger number; got {self.reward_range}", field="reward_range"
-            )
+            raise InvalidInput(f"rewardRange must go from a smaller to a larger number; got {self.reward_range}")
         if not lowest <= self.default_reward <= highest:
-            raise InvalidInput(
-                f"default_reward must be in reward_range {self.reward_range}; got {self.default_reward}",
-                field="default_reward",
-            )
+            raise InvalidInput(f"defaultReward must be in rewardRange {self.reward_range}; got {self.default_reward}")
 
     def _check_windows(self) -> None:
         longest = {f"the window of metric {name!r}": metric.seconds for name, metric in self.metrics.items()}
-        for what, seconds in {"sticky_for": self.sticky_for, **longest}.items():
+        for what, seconds in {"stickyFor": self.sticky_for, **longest}.items():
             if 0 < self.retention_days * DAY < seconds:
                 raise InvalidInput(
-                    f"{what} must be at most retention_days, after which decisions are deleted; got {seconds:g} s and "
+                    f"{what} must be at most retentionDays, after which decisions are deleted; got {seconds:g} s and "
                     f"{self.retention_days} days"
                 )
 
@@ -197,8 +193,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     def _check_size(self) -> None:
         if self.width > LARGEST_DENSE_WIDTH:
             raise InvalidInput(
-                f"width must be at most {LARGEST_DENSE_WIDTH:,} with sparse=false; got {self.width:,}. Omit sparse",
-                field="width",
+                f"width must be at most {LARGEST_DENSE_WIDTH:,} with sparse=false; got {self.width:,}. Omit sparse"
             )
         try:
             settings = msgspec.json.encode(self.settings).decode()
@@ -228,8 +223,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         if self.policy not in LIMITS_OUTLIERS and self.reward_limits() is None:
             raise InvalidInput(
                 f"{self.policy} does not limit outliers, so one wrong reward could spoil its model, and this loop has "
-                f"no limits of the rewards. Set reward_range, for example to [0, 1], or use optimist",
-                field="reward_range",
+                f"no limits of the rewards. Set rewardRange, for example to [0, 1], or use optimist"
             )
 
     @property
@@ -264,14 +258,17 @@ DECLARED: dict[str, Meta] = {
     name: kind.__metadata__[0] for name, kind in get_type_hints(LoopConfig, include_extras=True).items()
 }
 """The description, the unit and the range of each setting."""
+SENT_NAMES = {name: re.sub("_(.)", lambda found: found[1].upper(), name) for name in DECLARED}
+"""The names of settings as clients send them."""
 
 
 def check_setting(name: str, value: Any, shown_name: str | None = None) -> Any:
     """Return the value of a setting, a duration in seconds.
 
-    Raises InvalidInput if a number is outside the range. `shown_name` is the name of the setting in messages.
+    Raises InvalidInput if a number is outside the range. `shown_name` is the name of the setting in messages; None for
+    that of `SENT_NAMES`.
     """
-    meta, shown_name = DECLARED[name], shown_name or name
+    meta, shown_name = DECLARED[name], shown_name or SENT_NAMES[name]
     if meta.ge is None or meta.le is None:  # not a number
         return value
     if meta.extra == SECONDS:

@@ -36,27 +36,27 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def check_variants(variants: Mapping[str, Variant], default: str | None) -> None:
     """Raise InvalidInput or UnknownName if the variants are no flag. `default` is the name of the default variant."""
     if len(variants) > MOST_VARIANTS:
-        raise InvalidInput(f"a flag may have {MOST_VARIANTS} variants; got {len(variants)}", field="variants")
+        raise InvalidInput(f"a flag may have {MOST_VARIANTS} variants; got {len(variants)}")
     for name, variant in variants.items():
         if not 1 <= len(name) <= LONGEST_NAME or "\0" in name:
             text = f"the name of a variant must have 1 to {LONGEST_NAME} characters without NUL; got {value_text(name)}"
-            raise InvalidInput(text, field="variants")
+            raise InvalidInput(text)
         check_float(f"worth of variant {name!r}", variant.worth, at_least=0.0)
         check_float(f"cost of variant {name!r}", variant.cost, at_least=-MAX_ABS)
         try:
             Hashing(width=1).named_features({}, variant.features)
         except InvalidInput as error:
-            raise InvalidInput(f"features of variant {name!r}: {error}", field="variants") from None
+            raise InvalidInput(f"features of variant {name!r}: {error}") from None
     names = {bool: "boolean", int: "number", float: "number", str: "text"}
     kinds = {names.get(type(variant.value), "object") for variant in variants.values()}
     if len(kinds) > 1:
         text = f"all variants of a flag must have values of one type; got {', '.join(sorted(kinds))}"
-        raise InvalidInput(text, field="variants")
+        raise InvalidInput(text)
     if default is not None:
         lookup("variant", default, variants)
     if variants and variants[name := default or next(iter(variants))].retired:
-        text = f"the default variant must not be retired; got {value_text(name)}. Set default_variant to another one"
-        raise InvalidInput(text, field="default_variant")
+        text = f"the default variant must not be retired; got {value_text(name)}. Set defaultVariant to another one"
+        raise InvalidInput(text)
 
 
 def flag_request(

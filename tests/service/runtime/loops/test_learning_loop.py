@@ -293,10 +293,10 @@ def test_rewards_are_aggregated_in_any_order() -> None:
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"reward_wait": -1.0}, "reward_wait must be a duration of at most 60d"),
+        ({"reward_wait": -1.0}, "rewardWait must be a duration of at most 60d"),
         ({"exploration": 1.5}, "exploration must be"),
         ({"policy": "ucb-glm", "settings": {}}, "stores all past rewards"),
-        ({"retention_days": 0}, "retention_days must be a whole number"),
+        ({"retention_days": 0}, "retentionDays must be a whole number"),
     ],
 )
 def test_a_wrong_configuration_is_refused(settings_: dict[str, object], message: str) -> None:

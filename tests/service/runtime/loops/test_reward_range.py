@@ -77,9 +77,9 @@ def test_a_changed_range_applies_to_new_decisions(service: Service) -> None:
     ("settings", "message"),
     [
         ({"reward_range": (1.0, 0.0)}, "from a smaller to a larger number"),
-        ({"reward_range": (0.0, float("inf"))}, "reward_range must be"),
-        ({"reward_range": (float("nan"), 1.0)}, "reward_range must be"),
-        ({"reward_range": (0.5, 1.0)}, "default_reward must be in reward_range"),
+        ({"reward_range": (0.0, float("inf"))}, "rewardRange must be"),
+        ({"reward_range": (float("nan"), 1.0)}, "rewardRange must be"),
+        ({"reward_range": (0.5, 1.0)}, "defaultReward must be in rewardRange"),
     ],
 )
 def test_an_invalid_range_is_refused(settings: dict[str, Any], message: str) -> None:

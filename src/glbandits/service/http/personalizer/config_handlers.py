@@ -35,12 +35,7 @@ def get_service(site: Site, request: Request) -> ServiceConfiguration:
 def put_service(site: Site, request: Request, sent: ServiceConfiguration) -> ServiceConfiguration:
     """Change the configuration of the loop. Omitted fields stay."""
     loop = site.service.loop(loop_name(request))
-    try:
-        loop.reconfigure(lambda current: _configured(current, sent))
-    except InvalidInput as error:
-        if error.field in NAMES:
-            error.args = (str(error).replace(error.field, NAMES[error.field]),)
-        raise
+    loop.reconfigure(lambda current: _configured(current, sent))
     return _as_schema(site, loop)
 
 

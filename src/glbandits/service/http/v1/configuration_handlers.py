@@ -1,8 +1,6 @@
 """Handlers of the configuration of a loop, in the names that clients use."""
 
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -57,9 +55,8 @@ LoopConfiguration: Any = msgspec.defstruct(
     kw_only=True,
 )
 """`LoopConfig` in camelCase, with `resetModel` for requests and `relearning` for responses."""
-NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(LoopConfiguration)}
-SETTINGS = {sent: name for name, sent in NAMES.items()}
-"""The names of settings as clients send them, and the reverse."""
+SETTINGS = {field.encode_name: field.name for field in msgspec.structs.fields(LoopConfiguration)}
+"""Settings by the names that clients send."""
 
 
 def configuration(site: Site, request: Request) -> LoopConfiguration:
@@ -79,10 +76,9 @@ def change(site: Site, request: Request, sent: dict[str, Any]) -> LoopConfigurat
 
 def _configure(site: Site, request: Request, sent: dict[str, Any], *, keep: bool) -> LoopConfiguration:
     loop = site.service.loop(loop_name(request))
-    with names_as_sent():
-        loop.reconfigure(
-            lambda current: changed_configuration(current, sent, keep=keep), reset_model=sent.get("resetModel") is True
-        )
+    loop.reconfigure(
+        lambda current: changed_configuration(current, sent, keep=keep), reset_model=sent.get("resetModel") is True
+    )
     return _as_schema(loop)
 
 
@@ -100,7 +96,7 @@ def changed_configuration(current: LoopConfig, sent: Mapping[str, Any], *, keep:
     for name in nested.keys() & SETTINGS.keys() - policy.keys() if isinstance(nested, dict) else ():
         raise InvalidInput(f'{name} is a setting of the loop, not of its policy: send {{"{name}": ...}}')
     checked = {
-        name: check_setting(SETTINGS[name], value, name) if SETTINGS[name] in DECLARED else value
+        name: check_setting(SETTINGS[name], value) if SETTINGS[name] in DECLARED else value
         for name, value in sent.items()
     }
     present = current if keep else LoopConfig()
@@ -119,16 +115,6 @@ def _converted(sent: Any, schema: Any, what: str) -> Any:
         return msgspec.convert(sent, schema)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{what} is invalid: {body_error_text(error, schema)}") from None
-
-
-@contextmanager
-def names_as_sent() -> Iterator[None]:
-    """Write the names of settings in error messages as clients send them."""
-    try:
-        yield
-    except InvalidInput as error:
-        text = re.sub(r"\b[a-z]+_[a-z]+\b", lambda name: NAMES.get(name[0], name[0]), str(error))
-        raise InvalidInput(text) from None
 
 
 def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from glbandits.service.domain.request_features import DENSE, encoder_of
 from glbandits.service.http.endpoint import BYTES_TYPE, JSON_TYPE, encode_json, loop_name
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import schemas
-from glbandits.service.http.v1.configuration_handlers import changed_configuration, names_as_sent, relearning_of
+from glbandits.service.http.v1.configuration_handlers import changed_configuration, relearning_of
 from glbandits.service.http.v1.decision_handlers import (
     model_version,
     page_limit,
@@ -43,8 +43,7 @@ async def loops(site: Site, request: Request) -> schemas.Loops:
 
 def create_loop(site: Site, request: Request, sent: schemas.NewLoop) -> schemas.Status:  # noqa: ARG001
     """Create a loop. When the response comes, all servers of the store serve it."""
-    with names_as_sent():
-        site.service.create_loop(sent.name, changed_configuration(site.service.first_configuration, sent.configuration))
+    site.service.create_loop(sent.name, changed_configuration(site.service.first_configuration, sent.configuration))
     return _status(site, sent.name)
 
 
