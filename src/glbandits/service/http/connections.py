@@ -7,12 +7,13 @@ the state of the request, when a request begins and ends: `connection_of`.
 import asyncio
 import logging
 import re
+from collections.abc import Callable
 from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any, cast
 
+import uvicorn
 from starlette.types import Scope
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 log = logging.getLogger(__name__)
 
@@ -59,26 +60,29 @@ def connection_of(scope: Scope) -> Connection:
 NO_CONNECTION = Connection()
 
 
+def limit_connections(config: uvicorn.Config, most: int) -> None:
+    """Load a configuration, and put limits around its protocol of HTTP, of which it may have so many connections."""
+    config.load()
+    limited = Connections(most, config.http_protocol_class).protocol
+    config.http_protocol_class = cast("type[asyncio.Protocol]", limited)  # uvicorn only calls it
+
+
 class Connections:
     """All connections of a server: how many there are, and a timer for their deadlines.
 
     Args:
         most: more are refused.
+        inner: makes uvicorn's protocol of a connection.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most, self._refusal_logged_at = most, float("-inf")
+    def __init__(self, most: int, inner: Callable[..., asyncio.Protocol]) -> None:
+        self._most, self._inner, self._refusal_logged_at = most, inner, float("-inf")
         self._open: set[LimitedConnection] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def protocol(self, **uvicorn: Any) -> "LimitedConnection":
+    def protocol(self, **arguments: Any) -> "LimitedConnection":
         """Return the protocol of a new connection, with the arguments of uvicorn's."""
-        return LimitedConnection(self, uvicorn)
-
-    @property
-    def protocol_class(self) -> type[asyncio.Protocol]:
-        """`protocol` as the `http` of `uvicorn.Config`, which only calls it."""
-        return cast("type[asyncio.Protocol]", self.protocol)
+        return LimitedConnection(self, self._inner, arguments)
 
     def add(self, connection: "LimitedConnection") -> bool:
         """Add a connection, unless there are too many."""
@@ -110,9 +114,11 @@ class LimitedConnection(asyncio.Protocol, Connection):
     uvicorn's protocol gets a transport that is the real one, but for pausing and resuming.
     """
 
-    def __init__(self, connections: Connections, uvicorn: dict[str, Any]) -> None:
+    def __init__(
+        self, connections: Connections, inner: Callable[..., asyncio.Protocol], arguments: dict[str, Any]
+    ) -> None:
         self._connections = connections
-        self._inner = HttpToolsProtocol(**uvicorn | {"app_state": {**uvicorn["app_state"], "connection": self}})
+        self._inner = inner(**arguments | {"app_state": {**arguments["app_state"], "connection": self}})
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._unparsed = b""

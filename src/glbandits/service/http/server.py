@@ -15,7 +15,7 @@ import uvicorn
 
 from glbandits.common.errors import GlbanditsError
 from glbandits.service.http.app import app_of
-from glbandits.service.http.connections import Connections
+from glbandits.service.http.connections import limit_connections
 from glbandits.service.http.site import Site
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.server_settings import Settings
@@ -56,7 +56,7 @@ def run_server(settings: Settings, listening: socket.socket, announce: Callable[
     site = Site(settings)
     config = uvicorn.Config(
         app_of(site),
-        http=Connections(raise_file_limit(settings.max_connections)).protocol_class,
+        http="httptools",
         ws="none",
         lifespan="off",
         log_config=None,
@@ -67,6 +67,7 @@ def run_server(settings: Settings, listening: socket.socket, announce: Callable[
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=settings.shutdown_grace,
     )
+    limit_connections(config, raise_file_limit(settings.max_connections))
     server = _Server(config, site, announce)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.handle_exit)  # also before uvicorn does, and after it

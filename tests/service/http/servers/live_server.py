@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from glbandits.service.http.connections import Connections
+from glbandits.service.http.connections import limit_connections
 from glbandits.service.http.server import address_of, listen
 
 
@@ -17,7 +17,7 @@ from glbandits.service.http.server import address_of, listen
 def live_server(app: ASGIApp, *, max_connections: int = 1000, **config: Any) -> Iterator[str]:
     """Serve an application at a free port, and return its URL."""
     settings: dict[str, Any] = {
-        "http": Connections(max_connections).protocol_class,
+        "http": "httptools",
         "ws": "none",
         "lifespan": "on",
         "log_config": None,
@@ -25,7 +25,9 @@ def live_server(app: ASGIApp, *, max_connections: int = 1000, **config: Any) -> 
         "timeout_graceful_shutdown": 2,
     }
     with listen("127.0.0.1", 0) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, **settings | config))
+        limited = uvicorn.Config(app, **settings | config)
+        limit_connections(limited, max_connections)
+        server = uvicorn.Server(limited)
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
         while not server.started:
