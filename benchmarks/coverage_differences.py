@@ -4,7 +4,7 @@ The seeds differ from those of `python -m benchmarks coverage`, and no formula w
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import NamedTuple
@@ -31,10 +31,10 @@ class Kind(NamedTuple):
 KINDS = (Kind(0.05, True, 2000), Kind(0.1, False, 1000), Kind(0.2, True, 1000))
 
 
-def coverage_of(seed: int, kind: Kind) -> Floats:
+def coverage_of(seed: int, kind: Kind, pairs: Sequence[tuple[str, str]] = PAIRS) -> Floats:
     """Coverage and width of the fixed-n and the anytime-valid interval of each pair, (pairs, 4); NaN without one."""
     simulated = learning_log(seed, kind.rows, floor=kind.floor, varying=kind.varying)
-    return np.array([list(_outcomes(simulated, *pair)) for pair in PAIRS])
+    return np.array([list(_outcomes(simulated, *pair)) for pair in pairs])
 
 
 def _outcomes(simulated: LearningLog, target: str, reference: str) -> Iterator[float]:

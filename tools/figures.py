@@ -17,8 +17,8 @@ by the tool that measures, into a page that says so in its first line.
 - a number with its uncertainty: "1.2 ± 0.1", "1.2 [1.1, 1.3]",
 - a ratio with a decimal point: "1.4 times",
 - a time in microseconds: "55 us",
-- a number with a unit of time, memory or share, or with a decimal point, in a sentence or table with a word of
-  measurement (`WORDS`).
+- a number with a unit of time, memory or share, with a decimal point, or alone in a cell of a table, in a sentence or a
+  table with a word of measurement (`WORDS`).
 
 It sees no other measured number, such as "in 3 of 400 runs", and it believes what is in code, formulas and links: code
 is checked by doctest. The levels 90, 95 and 5 % are never reported. A number that is given and not measured, such as a
@@ -46,7 +46,8 @@ UNCERTAIN = re.compile(rf"{DECIMAL} ?(?:±|\+-) ?\d|\d ± \d|{DECIMAL} \[-?{DECI
 RATIO = re.compile(rf"{DECIMAL} times\b")
 MICROSECONDS = re.compile(r"\d (?:us|µs)\b")
 WITH_UNIT = re.compile(
-    rf"(?<![\w.])(?!(?:90|95|5) ?%)(?:\d[\d,]*(?:\.\d+)? ?(?:%|(?:ms|s|seconds|[kKMG]i?B)\b)|{DECIMAL})"
+    rf"(?<![\w.])(?!(?:90|95|5) ?%)(?:\d[\d,]*(?:\.\d+)?(?: ?%| (?:ms|s|seconds|[kKMG]i?B)\b)|{DECIMAL})"
+    r"|(?<=\| )\d[\d,]*(?= \|)"
 )
 NOT_PROSE = re.compile(
     r"^ *(```|~~~).*?^ *\1|<!-- given -->.*?<!-- end -->|<!--.*?-->|(`+).+?\2|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)\n]*\)"

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.regret.candidates import FULL, LESS, SLOW, STUCK_SEEDS, SUBJECT, TABLE_SEEDS, TOO_SLOW
 from benchmarks.regret.problem import NEW, OTHERS, SEEN, STUCK, TABLES
-from benchmarks.regret.results import Ratio
+from benchmarks.regret.results import PolicyResult, Ratio
 from benchmarks.regret.summary import Results, mean_ratio, overview, record_against
 from benchmarks.regret.vowpal import EXPLORERS
 from glbandits.common.version import __version__
@@ -79,12 +79,17 @@ def problem_rows(results: Results) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = [(*heads, "/ best tuned", "/ best default", "/ best VW", "description")]
     for result in results:
         problem, subject = result.problem, result.subject
-        numbers = (np.median(subject.regrets), np.quantile(subject.regrets, 0.9))
-        cells = [f"{subject.mean:.4g} +- {subject.half_width:.2g}", *(f"{number:.4g}" for number in numbers)]
+        cells = subject_cells(subject)
         cells.append(f"{subject.stuck_share(result.uniform_mean):.1%}")
         cells += map(_ratio, (result.to_tuned, result.to_untuned, result.to_vowpal))
         rows.append((problem.name, problem.kind, problem.role, result.horizon, result.dim, *cells, problem.description))
     return rows
+
+
+def subject_cells(subject: PolicyResult) -> list[str]:
+    """The cells of the mean, the median and the 90 % quantile of the regret."""
+    numbers = (np.median(subject.regrets), np.quantile(subject.regrets, 0.9))
+    return [f"{subject.mean:.4g} +- {subject.half_width:.2g}", *(f"{number:.4g}" for number in numbers)]
 
 
 def _records(results: Results) -> str:

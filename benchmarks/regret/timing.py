@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from glbandits.common.errors import GlbanditsError
 from glbandits.lab import Environment, Noise, play_together, prepare, recorded_rounds
 from glbandits.lab.environments.rounds import Rounds
 from glbandits.policies.contract import Policy
@@ -37,8 +38,8 @@ def measure(policy: Policy, environment: Environment, horizon: int, seed: int, l
     return Timing(timed.seconds, horizon)
 
 
-class _LimitExceeded(Exception):
-    """The run exceeded its time limit."""
+class _LimitExceeded(GlbanditsError):
+    """The run exceeded its time limit. An error of this package passes unchanged through the simulation."""
 
 
 class _TimedEnvironment:
