@@ -8,7 +8,8 @@
 # make dist    wheel and sdist in out/dist, installed and tried on every Python from 3.11 that is there
 # make image   the container image of the service, started and tried; needs docker
 # make bench   speed as ratios, and how cost grows
-# make regret  regret of every policy on many problems; hours
+# make regret  regret of every policy on many problems, and the page docs/regret.md: about an hour on two idle cores;
+#              an interrupted run continues. `python -m benchmarks.regret --estimate` predicts it for this machine
 # make lock    choose the newest versions of the dependencies again
 
 PYTHON ?= python3
@@ -41,6 +42,7 @@ lint: .venv/ready-dev
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/figures.py --check
 
 # The marks of tests that `make test` leaves out are in pyproject.toml.
 check: lint test
@@ -65,6 +67,8 @@ bench: .venv/ready-dev
 
 regret: .venv/ready-bench
 	$(BIN)/python -m benchmarks.regret
+	cp out/regret/regret.md out/regret/regret-problems.csv docs
+	cp out/regret/regret.png docs/images
 
 lock:
 	$(PYTHON) -m venv .venv-lock

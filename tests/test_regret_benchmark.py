@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.regret import candidates, keel, play, vowpal
+from benchmarks.regret import candidates, keel, play, run, run_problem, vowpal
 from benchmarks.regret.candidates import SUBJECT
 from benchmarks.regret.environments import OneHotArms
 from benchmarks.regret.problem import OTHERS, Problem
@@ -17,8 +17,10 @@ from benchmarks.regret.run import write_report
 from benchmarks.regret.run_problem import update
 from benchmarks.regret.storage import read_keys, read_results
 from benchmarks.regret.summary import is_better, overview, record_against
+from benchmarks.regret.timing import measure
 
 from glbandits.lab.environments import ClassificationTable, Environment
+from glbandits.policies import Uniform
 
 
 def policy_result(policy: str, regrets: list[float], *, is_tuned: bool = False) -> PolicyResult:
@@ -109,6 +111,37 @@ def test_stored_results_are_replaced_by_policy(tmp_path: Path, monkeypatch: pyte
     path.write_text(path.read_text().replace(keys[SUBJECT], "old").replace(keys["lin-ts"], "old"))
     update(problem, [SUBJECT], tmp_path, jobs=1)
     assert read_keys(tmp_path, "tiny") == {**keys, "lin-ts": "old"}
+
+
+def test_interrupted_run_continues_with_the_next_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = {name: Problem(name, "three arms", tiny, 50) for name in ("first", "second")}
+    monkeypatch.setattr(run, "PROBLEMS", problems)
+    monkeypatch.setattr(run, "write_report", lambda _: None)
+    played: list[str] = []
+
+    def play_until_interrupted(variants: Any, setup: Any) -> list[PolicyResult]:
+        played.append("problem")
+        if len(played) == 2:
+            raise KeyboardInterrupt
+        return play.play_variants(variants, setup)
+
+    monkeypatch.setattr(run_problem, "play_variants", play_until_interrupted)
+    arguments = ["--policies", "uniform", "--jobs", "1", "--out", str(tmp_path)]
+    with pytest.raises(KeyboardInterrupt):
+        run.main(arguments)
+    run.main(arguments)
+    assert len(played) == 3  # the first, the second, and the second again
+
+
+@pytest.mark.usefixtures("plain_python")
+def test_timing_stops_a_slow_policy() -> None:
+    timing = measure(Uniform(), tiny(Path()), horizon=5000, seed=1, limit=0.0)
+    assert timing.rounds < 5000
+
+
+def test_estimate_counts_all_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run.print_estimate([Problem("tiny", "three arms", tiny, 50)], ["uniform", "pg-ts", "vw-greedy"], tmp_path)
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} >= {"tiny", "uniform"}
 
 
 def test_report_shows_all_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,8 @@
     python -m tools.write_benchmarks --page-only        # run nothing; write the page from the stored outputs
 
 The output of each benchmark is kept in docs/benchmarks/NAME.txt, and its command, date, commit, machine and versions in
-docs/benchmarks.json, so that one benchmark can be run again without the others.
+docs/benchmarks.json, so that one benchmark can be run again without the others. If a change of the code changes
+numbers and the run is too long, a sentence in the entry's "older" says which ones.
 """
 
 import json
@@ -121,8 +122,13 @@ def page(results: dict[str, Any]) -> str:
         commit, machine = result["code"].rpartition(" ")[2], _letter(machines, result["machine"])
         command = "" if result["command"].endswith(f" {name}") else f"`{result['command']}`, "
         run = f"{command}{result['date']}, {commit}, machine {machine}, load {result['load']}."
+        older = f"\n\n**Older than the code:** {result['older']}" if "older" in result else ""
         other = _listed(dict(sorted(result["versions"].items() - common.items())))
-        parts += [f"## {name.replace('_', ' ')}", f"{purpose} {run}{f' {other}.' if other else ''}", _output(name)]
+        parts += [
+            f"## {name.replace('_', ' ')}",
+            f"{purpose} {run}{f' {other}.' if other else ''}{older}",
+            _output(name),
+        ]
     missing = [f"`python -m benchmarks {name}`" for name in NAMES if name not in results]
     if missing:
         parts.append(f"## Not measured\n\nThese have no section, because no run was published: {', '.join(missing)}.")

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from benchmarks.code_version import code_version
 from benchmarks.regret.candidates import FULL, LESS, SLOW, STUCK_SEEDS, SUBJECT, TABLE_SEEDS, TOO_SLOW
 from benchmarks.regret.problem import NEW, OTHERS, SEEN, STUCK, TABLES
 from benchmarks.regret.results import PolicyResult, Ratio
 from benchmarks.regret.summary import Results, mean_ratio, overview, record_against
 from benchmarks.regret.vowpal import EXPLORERS
-from glbandits.common.version import __version__
 from glbandits.policies import POLICIES
 
 METHOD = f"""\
@@ -38,7 +38,7 @@ def markdown(results: Results) -> str:
         "<!-- Written by `make regret`. Do not edit. -->\n# Regret",
         METHOD,
         READING,
-        f"glbandits {__version__}; `make regret` writes this page.",
+        f"Version {code_version()}; `make regret` writes this page.",
         "![Regret of every policy on every problem, relative to the best tuned one](images/regret.png)",
         "## Summary",
         _summary(results),
