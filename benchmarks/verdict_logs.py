@@ -26,6 +26,8 @@ class TruthfulLog:
     """The same on each row, minus that of the logging policy at this row."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Of the comparison."""
+    are_slates: bool = False
+    """Whether the rows of a cluster are the slots of a slate. Gains are then those of slates."""
 
     def gain_on_rows(self, label: str, first: int) -> float:
         """Return the true gain of a candidate on the rows from the first one on."""
@@ -290,6 +292,28 @@ def rare(rewards: int) -> Callable[[np.random.Generator], TruthfulLog]:
     return make
 
 
+def slates(rng: np.random.Generator, *, shown: int = ARMS) -> TruthfulLog:
+    """Slates of two slots, which are filled independently. Only the first `shown` arms are in the log."""
+    values = rng.normal(size=ARMS) * (0.05 if rng.random() < 0.5 else 0.0) + 0.3
+    logging = np.zeros((2, ARMS))
+    logging[:, :shown] = _softmax(rng.normal(size=(2, shown)) * 0.5)
+    chosen = _draw(rng, np.tile(logging, (ROWS // 2, 1)))
+    targets = {"uniform": np.full(ARMS, 1.0 / ARMS), "b": np.eye(ARMS)[1]}
+    gains = {label: float((2.0 * each - logging.sum(axis=0)) @ values) for label, each in targets.items()}
+    log = LoggedData(
+        chosen=chosen,
+        rewards=(rng.random(ROWS) < values[chosen]).astype(float),
+        propensities=logging[np.arange(ROWS) % 2, chosen],
+        arms=FixedArms(np.eye(ARMS), rows=ROWS),
+        clusters=np.arange(ROWS) // 2,
+        arm_names=NAMES[:ARMS],
+        link="logistic",
+    )
+    return TruthfulLog(
+        log=log, candidates={"uniform": "uniform", "b": "arm:b"}, gains=gains, row_gains={}, are_slates=True
+    )
+
+
 def trained_on_it(rng: np.random.Generator) -> TruthfulLog:
     """All arms are equally good, and a saved model has learned the first two thirds of the rows."""
     log = world(rng, means=np.full((ROWS, ARMS), 0.2)).data()
@@ -366,6 +390,8 @@ KINDS: Kinds = {
     "100 rewards": rare(100),
     "heavy revenue": heavy_revenue,
     "trained on two thirds": trained_on_it,
+    "slates": slates,
+    "slates: arm never shown": lambda rng: slates(rng, shown=ARMS - 1),
 }
 
 

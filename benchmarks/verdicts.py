@@ -20,7 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.verdict_logs import KINDS, TruthfulLog
+from glbandits.evaluation import SLATE_ESTIMATORS
 from glbandits.evaluation.comparison_result import PolicyComparison
+from glbandits.evaluation.evaluate_slates import compare_on_slates
 from glbandits.evaluation.logs.doubts import Withheld, reason_to_withhold
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
 from glbandits.evaluation.policy_verdicts import VerdictKind
@@ -49,6 +51,8 @@ class Judged(NamedTuple):
 
 def judge(made: TruthfulLog) -> Judged:
     """Compare the candidates of a log, and judge the verdicts by the truth."""
+    if made.are_slates:
+        return _judge_slates(made)
     comparison = compare_policies(made.log, made.candidates, ComparisonSettings(estimators=("dr",), **made.settings))
     sentences = wrong = always = 0
     for verdict in comparison.verdicts:
@@ -67,6 +71,20 @@ def judge(made: TruthfulLog) -> Judged:
     kinds = {doubt.kind.value for policy in comparison.policies for doubt in policy.evaluation.doubts}
     kinds |= {"changed"} if any(policy.outdated_rows for policy in comparison.policies) else set()
     return Judged(sentences, wrong, always, withheld, len(made.candidates), covered, intervals, tuple(sorted(kinds)))
+
+
+def _judge_slates(made: TruthfulLog) -> Judged:
+    """Judge the sentences on slates. Coverage is that of the joint intervals of the gain by the pseudo-inverse."""
+    sentences = wrong = withheld = covered = intervals = 0
+    for label, found in compare_on_slates(made.log, made.candidates, [*SLATE_ESTIMATORS]):
+        text, gain = found.verdict(label), made.gains[label]
+        sign = int(" better than the" in text) - int(" worse than the" in text)
+        sentences, wrong = sentences + (sign != 0), wrong + (sign * gain < MARGIN and sign != 0)
+        withheld += text.startswith("No verdict")
+        if not found["pi"].no_evidence:
+            low, high = found["pi"].joint_gain
+            intervals, covered = intervals + 1, covered + (low <= gain <= high)
+    return Judged(sentences, wrong, 0, withheld, len(made.candidates), covered, intervals, ())
 
 
 def _coverage(comparison: PolicyComparison, made: TruthfulLog) -> tuple[int, int]:
