@@ -2,7 +2,7 @@
 
     python tools/try_service.py http://127.0.0.1:8711 KEY
 
-Waits a minute for the server to be ready. Fails if a reply is not the expected one.
+Waits up to three minutes for the server to be ready. Fails if a reply is not the expected one.
 """
 
 import sys
@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 from glbandits.service.client import Client
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 ROWS = [{"drink": "tea"}, {"drink": "cola"}]
 
 
