@@ -16,7 +16,8 @@ from benchmarks.regret.candidates import SUBJECT, default_policy, policy_entry
 from benchmarks.regret.environments import OneHotArms
 from glbandits import InvalidInput, Optimist
 from glbandits.common.arrays import Floats
-from glbandits.lab import ClassificationTable, Environment, Noise, Synthetic, simulate
+from glbandits.lab import ClassificationTable, Noise, Synthetic, simulate
+from glbandits.lab.environments import Environment
 from glbandits.lab.environments.rounds import Rounds
 from glbandits.lab.simulation.simulate import prepare
 from glbandits.policies import POLICIES

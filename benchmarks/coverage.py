@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.learning_logs import DIM, LearningLog, learning_log
-from glbandits.evaluation import Interval, evaluate
+from glbandits.evaluation import evaluate
 from glbandits.evaluation.estimators.anytime import AnytimeSums
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.log_rows import RowReader
 from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.models.reward_models import SequentialGlm

@@ -16,8 +16,9 @@ from benchmarks.learning_logs import DIM, LearningLog, learning_log
 from glbandits.common.arrays import Floats
 from glbandits.common.display.charts import chart_png, finish, inline, titled
 from glbandits.common.display.palette import GREEN, ORANGE, PINK, SKY_BLUE, VERMILLION
-from glbandits.evaluation import Interval, evaluate
+from glbandits.evaluation import evaluate
 from glbandits.evaluation.estimators.anytime import AnytimeSums
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.log_rows import RowReader
 from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.models.reward_models import SequentialGlm

@@ -7,7 +7,8 @@ import numpy as np
 from benchmarks.growth import print_growth, run_seconds
 from benchmarks.timing import best_seconds
 from glbandits import Bandit, Optimist, Policy, SgdTs
-from glbandits.lab import Environment, Synthetic, simulate
+from glbandits.lab import Synthetic, simulate
+from glbandits.lab.environments import Environment
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 
 SIMULATED = ((100, 6), (32, 55))

@@ -17,7 +17,8 @@ from scipy.special import expit
 
 from glbandits import Optimist
 from glbandits.common.arrays import Floats
-from glbandits.lab import Environment, Noise, simulate
+from glbandits.lab import Noise, simulate
+from glbandits.lab.environments import Environment
 from glbandits.lab.environments.rounds import Rounds
 from glbandits.lab.environments.synthetic import noise_of
 from glbandits.maths.links import find_link

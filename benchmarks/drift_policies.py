@@ -9,7 +9,8 @@ from typing import Any
 
 from benchmarks.drift import REPORTING, ratio_text
 from glbandits import Optimist
-from glbandits.lab import Environment, simulate
+from glbandits.lab import simulate
+from glbandits.lab.environments import Environment
 from glbandits.policies import DomdGlb, GlbOmd
 from glbandits.policies.algorithms.domd_glb import REWARDS_PER_DIMENSION
 from glbandits.policies.contract import Policy

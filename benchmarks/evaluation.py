@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 from joblib.externals.loky import get_reusable_executor
 
-from glbandits.evaluation import Columns, Log, LoggedData, evaluate, read_parquet
+from glbandits.evaluation import Columns, LoggedData, evaluate, read_parquet
 from glbandits.evaluation.logs.arm_features import copy_with
-from glbandits.evaluation.logs.logged_data import BLOCK, StreamedLog
+from glbandits.evaluation.logs.logged_data import BLOCK, Log, StreamedLog
 
 ARMS, SIZES = ("a", "b", "c", "d", "e"), (1_000_000, 10_000_000)
 TARGETS = {"uniform": "uniform", "a": "arm:a", "b": "arm:b", "c": "arm:c"}

@@ -8,7 +8,8 @@ import numpy as np
 from benchmarks.timing import best_seconds
 from glbandits import Optimist, Policy, SgdTs, Uniform
 from glbandits.common.arrays import Floats
-from glbandits.evaluation import FixedArms, LearningCurve, LoggedData, RowArms, play_log
+from glbandits.evaluation import FixedArms, LoggedData, RowArms, play_log
+from glbandits.evaluation.learning.learning_curve import LearningCurve
 
 ROWS, ARMS, DIM = 200_000, 20, 6
 WAYS: dict[str, Callable[..., LearningCurve]] = {

@@ -13,7 +13,8 @@ import numpy as np
 from benchmarks.timing import best_seconds
 from glbandits import Bandit, Optimist, Policy, Uniform
 from glbandits.common.arrays import Floats, Generator
-from glbandits.lab import Environment, Noise, Prices, Rounds, Synthetic, WithPayoffs, simulate
+from glbandits.lab import Noise, Prices, Rounds, Synthetic, WithPayoffs, simulate
+from glbandits.lab.environments import Environment
 from glbandits.maths.line_order import draw_z
 from glbandits.maths.links import LinkFunctions
 

@@ -18,8 +18,9 @@ from scipy.stats import norm
 
 from glbandits import Optimist
 from glbandits.common.arrays import Bools, Floats, Ints
-from glbandits.evaluation import FixedArms, LoggedData, Verdict, promotion
+from glbandits.evaluation import FixedArms, LoggedData, promotion
 from glbandits.evaluation.estimators.targets import TargetLike
+from glbandits.evaluation.promotion_result import Verdict
 from glbandits.policies import Policy
 
 ARMS, SHARE, BASE = "abcd", 0.1, 0.4

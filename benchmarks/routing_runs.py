@@ -7,7 +7,8 @@ import numpy as np
 
 from benchmarks.prompts import Prompts, Run
 from glbandits.common.arrays import Floats
-from glbandits.routing import PROMPT_TEXT, PromptRouter
+from glbandits.routing import PromptRouter
+from glbandits.routing.prompt_features import PROMPT_TEXT
 
 ORDERS = 20
 HALF = 1500

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from glbandits.common.arrays import Bools, Floats, Ints
-from glbandits.evaluation import Columns, CrossedArms, FixedArms, Log, LoggedData, open_log, train
+from glbandits.evaluation import Columns, CrossedArms, FixedArms, LoggedData, open_log, train
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.policies import LinUcb
 
 ROWS, ARMS, DIM = 6000, 4, 4

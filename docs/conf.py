@@ -17,7 +17,7 @@ ARRAY = r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[[\w~.]+
 PUBLIC = ["glbandits"] + [
     f"glbandits.{name}"
     for name in (
-        "policies", "features", "evaluation", "lab", "service", "policies.contract",
+        "policies", "features", "evaluation", "lab", "routing", "service", "service.client",
     )
 ]  # fmt: skip
 

@@ -21,7 +21,8 @@ from benchmarks.regret.results import PolicyResult
 from benchmarks.regret.timing import measure
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.lab import ClassificationTable, Environment, play_together, recorded_rounds
+from glbandits.lab import ClassificationTable, play_together, recorded_rounds
+from glbandits.lab.environments import Environment
 from glbandits.lab.experiments.experiment import describe_settings
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.policy_checks import check_is_policy

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from glbandits.common.errors import GlbanditsError
-from glbandits.lab import Environment, Noise, play_together, prepare, recorded_rounds
+from glbandits.lab import Noise, play_together, recorded_rounds
+from glbandits.lab.environments import Environment
 from glbandits.lab.environments.rounds import Rounds
+from glbandits.lab.simulation import prepare
 from glbandits.policies.contract import Policy
 
 MIN_CHECKS = 100

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from glbandits.features import FeatureMap as FeatureMap
     from glbandits.maths.links import Link as Link
     from glbandits.maths.sparse_rows import SparseRows as SparseRows
-    from glbandits.maths.sparse_rows import as_sparse_rows as as_sparse_rows
     from glbandits.policies import EpsilonGreedy as EpsilonGreedy
     from glbandits.policies import LinUcb as LinUcb
     from glbandits.policies import Optimist as Optimist
@@ -44,7 +43,7 @@ else:
         "common.errors": ["GlbanditsError", "InvalidInput", "MissingExtra", "ModelFileError", "UnknownName"],
         "features": ["FeatureMap"],
         "maths.links": ["Link"],
-        "maths.sparse_rows": ["SparseRows", "as_sparse_rows"],
+        "maths.sparse_rows": ["SparseRows"],
         "policies": ["EpsilonGreedy", "LinUcb", "Optimist", "Policy", "SgdTs", "Uniform"],
         "policies.agents": ["Agent"],
         "policies.contract": ["OutlierWarning"],

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from glbandits import Bandit, FeatureMap, InvalidInput, Optimist, Policy, SparseRows, as_sparse_rows
+from glbandits import Bandit, FeatureMap, InvalidInput, Optimist, Policy, Prediction, SparseRows
 from glbandits.common.arrays import Floats
 from glbandits.maths.links import find_link
+from glbandits.maths.sparse_rows import as_sparse_rows
 from glbandits.policies import LaplaceTs, LinTs
 
 ARMS = np.array([[1.0, 0.5, -1.0], [0.0, 0.0, 0.0], [-2.0, 1.0, 0.3]])
@@ -35,6 +36,7 @@ def test_linear_interval_is_that_of_ridge_regression() -> None:
     V = 3.0 * np.eye(3) + X.T @ X
     half = 1.6448536 * 2.0 * np.sqrt(np.einsum("ai,ij,aj->a", ARMS, np.linalg.inv(V), ARMS))
     found = bandit.predict(ARMS, interval=0.9)
+    assert isinstance(found, Prediction)
     np.testing.assert_allclose(found.mean, ARMS @ np.linalg.solve(V, X.T @ (X @ THETA)))
     np.testing.assert_allclose(found.high - found.mean, half, atol=1e-7)
     np.testing.assert_allclose(found.mean - found.low, half, atol=1e-7)

@@ -9,18 +9,13 @@ import pytest
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import (
-    AnytimeInterval,
-    DoublyRobustEstimate,
-    Evaluation,
-    Interval,
-    Log,
-    LoggedData,
-    RowArms,
-    evaluate,
-)
-from glbandits.evaluation.estimators.headline import HeadlineSums, Levels
+from glbandits.evaluation import LoggedData, RowArms, evaluate
+from glbandits.evaluation.estimators.anytime import AnytimeInterval
+from glbandits.evaluation.estimators.estimator import Interval
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, HeadlineSums, Levels
 from glbandits.evaluation.estimators.log_rows import LogRows
+from glbandits.evaluation.estimators.results import Evaluation
+from glbandits.evaluation.logs.logged_data import Log
 from tests.evaluation.learning_problem import Stream
 from tests.evaluation.simulated_logs import logged, make_world, softmax
 

@@ -10,16 +10,9 @@ import pytest
 
 from glbandits import InvalidInput, Uniform
 from glbandits.common.arrays import Floats
-from glbandits.evaluation import (
-    SLATE_ESTIMATORS,
-    FixedArms,
-    LoggedData,
-    SlateEvaluation,
-    evaluate,
-    evaluate_slates,
-)
+from glbandits.evaluation import FixedArms, LoggedData, evaluate, evaluate_slates
 from glbandits.evaluation.estimators.targets import GivenTarget
-from glbandits.evaluation.evaluate_slates import compare_on_slates
+from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, SlateEvaluation, compare_on_slates
 from tests.evaluation.simulated_logs import small_log
 
 

@@ -11,8 +11,9 @@ import pytest
 
 from glbandits import InvalidInput, Optimist
 from glbandits.common.arrays import Floats
-from glbandits.evaluation import Columns, Evaluation, LoggedData, evaluate, evaluation_parts, open_log, train
+from glbandits.evaluation import Columns, LoggedData, evaluate, evaluation_parts, open_log, train
 from glbandits.evaluation.estimators.grouped_moments import ClusterNumbers
+from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.support import LargeWeightSums, SupportSums
 from glbandits.evaluation.estimators.targets import UniformTarget
 from glbandits.evaluation.logs.log_slice import LogSlice, SelectedRows, blocks_by_part, row_bounds

@@ -5,8 +5,9 @@ import pytest
 
 from glbandits import Optimist
 from glbandits.common.arrays import Floats
-from glbandits.evaluation import CrossedArms, LoggedData, Verdict, evaluate, promotion
+from glbandits.evaluation import CrossedArms, LoggedData, evaluate, promotion
 from glbandits.evaluation.logs.doubts import DoubtKind, Withheld, reason_to_withhold
+from glbandits.evaluation.promotion_result import Verdict
 
 ROWS, MEANS = 3000, np.array([0.1, 0.4, 0.1])
 TRUTH = {"uniform": 0.2, "b": 0.4}

@@ -11,16 +11,10 @@ import numpy as np
 import pytest
 
 from glbandits.common.arrays import Floats
-from glbandits.evaluation import (
-    CrossedArms,
-    Evaluation,
-    LoggedData,
-    Verdict,
-    estimate_propensities,
-    evaluate,
-    promotion,
-)
+from glbandits.evaluation import CrossedArms, LoggedData, estimate_propensities, evaluate, promotion
+from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.policy_comparison import CandidateLike, ComparisonSettings, GateSettings, compare_policies
+from glbandits.evaluation.promotion_result import Verdict
 from glbandits.evaluation.report import write_evaluation_report
 from glbandits.evaluation.report.tables import estimates_table
 

@@ -13,8 +13,10 @@ import pytest
 
 from glbandits import Bandit, InvalidInput, Optimist, UnknownName
 from glbandits.common.parallel import run_parallel
-from glbandits.evaluation import Columns, Log, LoggedData, TuningResult, open_log, read_parquet, tune
+from glbandits.evaluation import Columns, LoggedData, open_log, read_parquet, tune
 from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
+from glbandits.evaluation.learning.tune import TuningResult
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.policy_comparison import (
     Candidate,
     ComparisonSettings,

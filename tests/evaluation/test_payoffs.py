@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, InvalidInput, Optimist
-from glbandits.evaluation import FixedArms, Log, LoggedData, evaluate, play_log, promotion, train, tune
+from glbandits.evaluation import FixedArms, LoggedData, evaluate, play_log, promotion, train, tune
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.learning.log_player import play_policies
 from glbandits.evaluation.learning.players import PlaySettings
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.logs.payoffs import payoff_range
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, compare_policies
 from glbandits.evaluation.readers.payoff_table import add_payoffs

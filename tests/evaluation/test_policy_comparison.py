@@ -9,8 +9,10 @@ import pytest
 
 from glbandits import Bandit, Optimist, SgdTs
 from glbandits.common.errors import InvalidInput, UnknownName
-from glbandits.evaluation import AnytimeInterval, DoublyRobustEstimate, evaluate, play_log
+from glbandits.evaluation import evaluate, play_log
 from glbandits.evaluation.comparison_result import CURVE_POINTS
+from glbandits.evaluation.estimators.anytime import AnytimeInterval
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.targets import AlwaysTarget, GivenTarget, UniformTarget
 from glbandits.evaluation.policy_comparison import (
     Candidate,

@@ -11,11 +11,13 @@ import pytest
 from glbandits import Optimist, Uniform
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import FixedArms, Log, LoggedData, Verdict, evaluate, promotion
+from glbandits.evaluation import FixedArms, LoggedData, evaluate, promotion
 from glbandits.evaluation.comparison_result import ComparisonSettings, GateSettings
 from glbandits.evaluation.learning.train import train_all
 from glbandits.evaluation.logs.doubts import DoubtKind
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.policy_comparison import compare_policies
+from glbandits.evaluation.promotion_result import Verdict
 
 MEANS = np.array([0.3, 0.5, 0.5])
 

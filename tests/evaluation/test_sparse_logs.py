@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, EpsilonGreedy, InvalidInput, LinUcb, Optimist, Policy, Uniform
-from glbandits.evaluation import (
-    SklearnReward,
-    SparseArms,
-    Verdict,
-    evaluate,
-    play_log,
-    promotion,
-    train,
-)
+from glbandits.evaluation import SklearnReward, SparseArms, evaluate, play_log, promotion, train
+from glbandits.evaluation.promotion_result import Verdict
 from glbandits.policies import LaplaceTs
 from tests.evaluation.sparse_data import DIM, dense_and_sparse
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from glbandits import Bandit, InvalidInput, Optimist, Policy
+from glbandits import Bandit, InvalidInput, Optimist, Policy, Ranking
 from glbandits.bandit.policy_trials import Subject, any_rounds
 from glbandits.maths.links import find_link
 from glbandits.policies import POLICIES
@@ -108,7 +108,9 @@ def test_payoffs_decide() -> None:
     assert bandit.choose(arms) == 0
     assert bandit.choose(arms, values=[1.0, 1000.0]) == 1
     assert bandit.choose(arms, values=[1.0, 1.0], costs=[5.0, 0.0]) == 1
-    assert bandit.rank(arms, 2, values=[1.0, 1000.0]).arms.tolist() == [1, 0]
+    ranking = bandit.rank(arms, 2, values=[1.0, 1000.0])
+    assert isinstance(ranking, Ranking)
+    assert ranking.arms.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("name", WITHOUT_SCORES)

@@ -9,17 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import (
-    Bandit,
-    EpsilonGreedy,
-    InvalidInput,
-    ModelFileError,
-    Optimist,
-    Policy,
-    SparseRows,
-    Uniform,
-    as_sparse_rows,
-)
+from glbandits import Bandit, EpsilonGreedy, InvalidInput, ModelFileError, Optimist, Policy, SparseRows, Uniform
 from glbandits.bandit.policy_trials import Subject
 from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
@@ -27,6 +17,7 @@ from glbandits.lab.environments.noise import NOISES
 from glbandits.lab.simulation.play_recipes import play_recipe
 from glbandits.maths.links import own_link
 from glbandits.maths.philox import generator
+from glbandits.maths.sparse_rows import as_sparse_rows
 from glbandits.policies import POLICIES, LaplaceTs
 from glbandits.policies.contract import settings_of
 from glbandits.policies.sparse_forms import sparse_form

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from glbandits import InvalidInput, SparseRows, as_sparse_rows
+from glbandits import InvalidInput, SparseRows
 from glbandits.common.arrays import Floats
-from glbandits.maths.sparse_rows import are_usable_rows
+from glbandits.maths.sparse_rows import are_usable_rows, as_sparse_rows
 
 
 def dense(rows: SparseRows, dim: int) -> Floats:

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from glbandits import Budget
-from glbandits.routing import PromptRouter, Route
+from glbandits.routing import PromptRouter
+from glbandits.routing.prompt_router import Route
 
 MODELS = {"small": 0.03, "medium": 0.5, "large": 15.0}
 QUALITY = {"small": 0.7, "medium": 0.9, "large": 0.95}

@@ -17,7 +17,8 @@ import pytest
 from glbandits.common.errors import InvalidInput
 from glbandits.features import FeatureMap
 from glbandits.features.kinds.numeric import Number
-from glbandits.routing import PromptRouter, Route
+from glbandits.routing import PromptRouter
+from glbandits.routing.prompt_router import Route
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # the prices in the package: LiteLLM would download newer ones
 litellm = pytest.importorskip("litellm")

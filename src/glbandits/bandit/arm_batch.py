@@ -12,8 +12,9 @@ from glbandits.bandit.inputs import Inputs
 from glbandits.bandit.row_encoding import Rows, encode_rows
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput, check_int, value_text
-from glbandits.features import FeatureMap, Features
+from glbandits.features import FeatureMap
 from glbandits.features.table_columns import is_table, row_count, row_range
+from glbandits.features.transformer_features import Features
 
 BLOCK_NUMBERS = 2**17
 """About how many features a block of dense arms has, so that it fits into the cache of a processor."""

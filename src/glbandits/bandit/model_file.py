@@ -21,7 +21,8 @@ from glbandits.bandit.training_rows import TrainingRows
 from glbandits.common.arrays import Floats, Generator
 from glbandits.common.atomic_files import write_atomically
 from glbandits.common.errors import GlbanditsError, InvalidInput, ModelFileError, lookup
-from glbandits.features import FeatureMap, Features
+from glbandits.features import FeatureMap
+from glbandits.features.transformer_features import Features
 from glbandits.policies import POLICIES
 from glbandits.policies.contract import Policy, rebuild, settings_of
 from glbandits.policies.sparse_forms import sparse_form

@@ -17,7 +17,7 @@ from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.palette import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION
 from glbandits.common.display.text_format import NO_VALUE, significant
 from glbandits.common.version import __version__
-from glbandits.evaluation import DoublyRobustEstimate
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.support import NO_EVIDENCE
 from glbandits.evaluation.estimators.targets import ARM_PREFIX
 from glbandits.evaluation.report.record import write_json

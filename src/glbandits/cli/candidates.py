@@ -8,9 +8,9 @@ import typer
 
 from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import Log
 from glbandits.evaluation.estimators.targets import ARM_PREFIX, COLUMN_PREFIX, as_target
 from glbandits.evaluation.learning.log_player import log_settings
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.policy_comparison import Candidate
 from glbandits.features import FeatureMap
 from glbandits.policies.agents import PolicyOrAgent

@@ -13,13 +13,16 @@ from rich.console import Console
 
 from glbandits.cli.common_options import LINK_NAMES
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import Columns, Log, ServiceExport, estimate_propensities
+from glbandits.evaluation import Columns, estimate_propensities
 from glbandits.evaluation.learning.learning_curve import Learn
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.logs.payoffs import opened_log
 from glbandits.evaluation.readers.columns import EACH_ARM
 from glbandits.evaluation.readers.open_log import has_lists_of_propensities, scan_log
-from glbandits.features import FeatureMap, Hashed, Text
+from glbandits.evaluation.readers.service_export import ServiceExport
+from glbandits.features import FeatureMap, Text
 from glbandits.features.kinds.column_kind import ColumnKind
+from glbandits.features.kinds.hashed_text import Hashed
 from glbandits.service.export.log_source import is_store, open_log_or_store
 
 LEARN_MODES: Mapping[str, Learn] = MappingProxyType({"matched": "matched", "all": "all"})

@@ -10,8 +10,9 @@ import numpy as np
 
 from glbandits.common.arrays import Bools, Floats
 from glbandits.common.errors import InvalidInput, check_float, lookup
-from glbandits.evaluation import CrossedArms, DoublyRobustEstimate, GlmReward, LoggedData, evaluate
+from glbandits.evaluation import CrossedArms, GlmReward, LoggedData, evaluate
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, NO_EVIDENCE
 from glbandits.evaluation.estimators.targets import ARM_PREFIX
 from glbandits.evaluation.logs.doubts import DoubtKind

@@ -3,11 +3,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits.evaluation import Columns, Evaluation, evaluate, read_table
+from glbandits.evaluation import Columns, evaluate, read_table
 from glbandits.evaluation.estimators.anytime import AnytimeInterval
 from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.grouped_moments import MomentSums
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline, agreement_doubts
+from glbandits.evaluation.estimators.results import Evaluation
 
 
 def evaluated(context: str, rows: int = 1500, **columns: Any) -> Evaluation:

@@ -5,17 +5,12 @@ import pytest
 from benchmarks.learning_logs import DIM, LearningLog, learning_log
 
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import (
-    AnytimeInterval,
-    Evaluation,
-    FixedArms,
-    Interval,
-    LoggedData,
-    evaluate,
-)
-from glbandits.evaluation.estimators.anytime import AnytimeSums
+from glbandits.evaluation import FixedArms, LoggedData, evaluate
+from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeSums
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.log_rows import RowReader
 from glbandits.evaluation.estimators.measures import Measure
+from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import find_link
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from glbandits.evaluation import FixedArms, Interval, LoggedData, RowArms, evaluate
+from glbandits.evaluation import FixedArms, LoggedData, RowArms, evaluate
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.targets import TargetLike
 

@@ -7,17 +7,10 @@ import numpy as np
 import pytest
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.evaluation import (
-    ESTIMATORS,
-    ClippedIps,
-    DrOptimisticShrinkage,
-    Estimator,
-    FixedArms,
-    Log,
-    LoggedData,
-    SwitchDr,
-    evaluate,
-)
+from glbandits.evaluation import ESTIMATORS, FixedArms, LoggedData, evaluate
+from glbandits.evaluation.estimators.estimator import Estimator
+from glbandits.evaluation.estimators.point_estimators import ClippedIps, DrOptimisticShrinkage, SwitchDr
+from glbandits.evaluation.logs.logged_data import Log
 from tests.evaluation.simulated_logs import small_log
 
 TARGET = np.array([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.1, 0.1, 0.8], [0.25, 0.5, 0.25], [0.4, 0.6, 0.0]])

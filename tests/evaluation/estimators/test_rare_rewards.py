@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import chi2
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.evaluation import FixedArms, Interval, LoggedData
+from glbandits.evaluation import FixedArms, LoggedData
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.headline import Headline, HeadlineSums, Levels
 from glbandits.evaluation.estimators.log_rows import LogRows
 

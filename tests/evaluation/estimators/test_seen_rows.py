@@ -8,9 +8,10 @@ import pytest
 from glbandits import Bandit
 from glbandits.bandit.training_rows import TrainingRowSums
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import CrossedArms, FixedArms, LoggedData, LogSlice, evaluate, promotion, train
+from glbandits.evaluation import CrossedArms, FixedArms, LoggedData, evaluate, promotion, train
 from glbandits.evaluation.comparison_result import ComparisonSettings, GateSettings
 from glbandits.evaluation.estimators.seen_rows import first_new_row, seen_rows
+from glbandits.evaluation.logs.log_slice import LogSlice
 from glbandits.evaluation.logs.logged_data import chosen_features
 from glbandits.evaluation.policy_comparison import compare_policies
 

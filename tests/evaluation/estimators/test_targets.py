@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from glbandits import InvalidInput, UnknownName
-from glbandits.evaluation import Columns, LoggedData, RowArmNames, RowArms, evaluate, read_table
+from glbandits.evaluation import Columns, LoggedData, RowArms, evaluate, read_table
 from glbandits.evaluation.estimators.targets import (
     AlwaysTarget,
     ColumnTarget,
@@ -15,6 +15,7 @@ from glbandits.evaluation.estimators.targets import (
     UniformTarget,
     as_target,
 )
+from glbandits.evaluation.logs.arm_features import RowArmNames
 
 OFFERED = [["a", "b"], ["c", "a", "b"], ["b", "c"], ["b", "a"]]
 TABLE: dict[str, Any] = {

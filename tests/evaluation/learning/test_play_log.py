@@ -6,7 +6,8 @@ import pytest
 
 from glbandits import Bandit, EpsilonGreedy, InvalidInput, Optimist, Policy, SgdTs, Uniform, UnknownName
 from glbandits.common.arrays import Floats, Ints
-from glbandits.evaluation import CrossedArms, FixedArms, LearningCurve, LoggedData, RowArms, play_log
+from glbandits.evaluation import CrossedArms, FixedArms, LoggedData, RowArms, play_log
+from glbandits.evaluation.learning.learning_curve import LearningCurve
 from glbandits.evaluation.learning.players import THINNING_STREAM
 from glbandits.maths.philox import generator, uniform
 from glbandits.policies import Greedy

@@ -7,8 +7,9 @@ import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, Optimist, Uniform, UnknownName
 from glbandits.common.arrays import Floats, Generator, Ints
-from glbandits.evaluation import CrossedArms, FixedArms, Log, LoggedData, LogSlice, play_log, tune
-from glbandits.evaluation.logs.log_slice import split
+from glbandits.evaluation import CrossedArms, FixedArms, LoggedData, play_log, tune
+from glbandits.evaluation.logs.log_slice import LogSlice, split
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.maths.links import LinkFunctions
 from glbandits.policies.contract import Grid
 from tests.counting_policy import Counting

@@ -10,9 +10,10 @@ import pytest
 from scipy.special import expit
 
 from glbandits import Optimist
-from glbandits.evaluation import FixedArms, Log, LoggedData, SelectedRows, evaluate
+from glbandits.evaluation import FixedArms, LoggedData, evaluate
 from glbandits.evaluation.estimators.targets import GivenTarget
-from glbandits.evaluation.logs.log_slice import split
+from glbandits.evaluation.logs.log_slice import SelectedRows, split
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
 from tests.cli.in_process import glb
 from tests.evaluation.learning_problem import Stream

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from glbandits.evaluation import Columns, FixedArms, Log, LoggedData, open_log, read_table
+from glbandits.evaluation import Columns, FixedArms, LoggedData, open_log, read_table
+from glbandits.evaluation.logs.logged_data import Log
 from tests.evaluation.readers.test_dsjson import EVENT
 
 COLUMNS = Columns(propensity=None)

@@ -9,17 +9,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from glbandits import InvalidInput
 from glbandits.common.arrays import Floats
-from glbandits.evaluation import (
-    Columns,
-    EstimatedPropensities,
-    LoggedData,
-    RowArms,
-    estimate_propensities,
-    overlap_of,
-    read_parquet,
-    read_table,
-)
-from glbandits.evaluation.models.propensity_models import least_estimate
+from glbandits.evaluation import Columns, LoggedData, RowArms, estimate_propensities, read_parquet, read_table
+from glbandits.evaluation.logs.log_statistics import overlap_of
+from glbandits.evaluation.models.propensity_models import EstimatedPropensities, least_estimate
 
 
 def table(rows: int, seed: int = 1) -> tuple[dict[str, Any], Floats]:

@@ -8,8 +8,9 @@ import pytest
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import FixedArms, GlmReward, Log, LoggedData, RewardModel, SklearnReward, evaluate
-from glbandits.evaluation.logs.logged_data import StreamedLog
+from glbandits.evaluation import FixedArms, GlmReward, LoggedData, SklearnReward, evaluate
+from glbandits.evaluation.logs.logged_data import Log, StreamedLog
+from glbandits.evaluation.models.reward_models import RewardModel
 
 ROWS = 1000
 

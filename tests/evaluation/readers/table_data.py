@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.evaluation import Columns, Log, LoggedData
+from glbandits.evaluation import Columns, LoggedData
+from glbandits.evaluation.logs.logged_data import Log
 
 TABLE: dict[str, Any] = {
     "arm": ["b", "a", "b"],

@@ -12,18 +12,18 @@ from glbandits import InvalidInput, Optimist
 from glbandits.common.arrays import Floats
 from glbandits.evaluation import (
     Columns,
-    EstimatedPropensities,
     FixedArms,
     LoggedData,
-    LogSlice,
     RowArms,
     estimate_propensities,
     evaluate,
-    overlap_of,
     read_csv,
     read_parquet,
     read_table,
 )
+from glbandits.evaluation.logs.log_slice import LogSlice
+from glbandits.evaluation.logs.log_statistics import overlap_of
+from glbandits.evaluation.models.propensity_models import EstimatedPropensities
 
 P = np.array([[0.5, 0.25, 0.25], [0.1, 0.9, 0.0]])
 

@@ -9,17 +9,10 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.evaluation import (
-    Columns,
-    CrossedArms,
-    Log,
-    TableLog,
-    open_log,
-    read_csv,
-    read_parquet,
-    read_table,
-)
+from glbandits.evaluation import Columns, CrossedArms, open_log, read_csv, read_parquet, read_table
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.readers import table_inspection
+from glbandits.evaluation.readers.table_log import TableLog
 from glbandits.features import Category, FeatureMap
 from tests.evaluation.readers.table_data import COLUMNS, LISTS, TABLE, assert_same_log
 

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from glbandits.common.display.charts import SeriesStyles, chart_script, styles_in_order
-from glbandits.evaluation import DoublyRobustEstimate, Interval
+from glbandits.evaluation.estimators.estimator import Interval
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.report import write_evaluation_report
 from glbandits.evaluation.report.charts import (
     arms_chart,

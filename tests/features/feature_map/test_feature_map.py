@@ -10,7 +10,9 @@ import pytest
 from scipy import sparse
 
 from glbandits import InvalidInput
-from glbandits.features import Category, FeatureMap, Hashed, Number, RandomFourier, Tags, Text, named_table
+from glbandits.features import Category, FeatureMap, Number, RandomFourier, Tags, Text
+from glbandits.features.kinds.hashed_text import Hashed
+from glbandits.features.table_columns import named_table
 
 TABLE: dict[str, list[Any]] = {
     "offer": ["a", "b", "a", "c"],

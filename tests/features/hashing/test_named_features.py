@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glbandits.features import Hashing, NamedFeature
+from glbandits.features import Hashing
+from glbandits.features.hashing.named_features import NamedFeature
 from tests.features.hashing.json_objects import OBJECTS
 
 

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from glbandits import InvalidInput
 from glbandits.common.arrays import Floats
-from glbandits.features import Boolean, Category, ColumnKind, Date, FeatureMap, Hashed, Number, Tags, Text, Vector
+from glbandits.features import Category, Date, FeatureMap, Number, Tags, Text
+from glbandits.features.kinds.column_kind import ColumnKind
+from glbandits.features.kinds.hashed_text import Hashed
+from glbandits.features.kinds.numeric import Boolean, Vector
 
 
 def encoded(kind: ColumnKind, *values: Any) -> Floats:

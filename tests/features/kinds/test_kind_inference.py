@@ -6,18 +6,10 @@ import numpy as np
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.features import (
-    Boolean,
-    Category,
-    ColumnKind,
-    Date,
-    FeatureMap,
-    Hashed,
-    Number,
-    Tags,
-    Text,
-    Vector,
-)
+from glbandits.features import Category, Date, FeatureMap, Number, Tags, Text
+from glbandits.features.kinds.column_kind import ColumnKind
+from glbandits.features.kinds.hashed_text import Hashed
+from glbandits.features.kinds.numeric import Boolean, Vector
 
 
 def learned(values: Any, **settings: Any) -> ColumnKind:

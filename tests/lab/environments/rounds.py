@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from glbandits.lab import Environment
+from glbandits.lab.environments import Environment
 from glbandits.lab.environments.rounds import Rounds
 
 

@@ -3,7 +3,8 @@ import pytest
 from sklearn.datasets import load_wine
 
 from glbandits import InvalidInput, UnknownName
-from glbandits.lab import ClassificationTable, Environment
+from glbandits.lab import ClassificationTable
+from glbandits.lab.environments import Environment
 from glbandits.lab.environments import classification as module
 from tests.lab.environments.rounds import all_rounds
 

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits.lab import ClassificationTable, Environment, ForestCover, Prices, Synthetic, WithPayoffs
+from glbandits.lab import ClassificationTable, ForestCover, Prices, Synthetic, WithPayoffs
+from glbandits.lab.environments import Environment
 from glbandits.lab.environments import rounds as rounds_module
 from tests.lab.environments.rounds import all_rounds
 

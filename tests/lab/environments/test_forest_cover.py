@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from glbandits import Uniform
-from glbandits.lab import Environment, ForestCover, simulate
+from glbandits.lab import ForestCover, simulate
+from glbandits.lab.environments import Environment
 from glbandits.lab.environments import forest_cover as module
 from tests.lab.environments.forest_cover_files import groups, lines
 from tests.lab.environments.rounds import all_rounds

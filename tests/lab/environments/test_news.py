@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.lab import Environment, News, write_simulated_news
+from glbandits.lab import News, write_simulated_news
+from glbandits.lab.environments import Environment
 from glbandits.lab.environments import news as module
 from glbandits.lab.environments import rounds as rounds_module
 from glbandits.lab.environments.r6a import Display, is_simulated, read_displays

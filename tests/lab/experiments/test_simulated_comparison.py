@@ -97,7 +97,9 @@ MANY_RUNS = """
 import numpy as np
 from pathlib import Path
 from glbandits import Uniform
-from glbandits.lab import Simulation, SimulatedComparison, Synthetic, recorded_rounds, write_results
+from glbandits.lab import Synthetic, recorded_rounds
+from glbandits.lab.simulation import Simulation
+from glbandits.lab.experiments import SimulatedComparison, write_results
 
 rounds, seeds = recorded_rounds(1000, 200), tuple(range(10_000))
 comparison = SimulatedComparison()

@@ -3,7 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, EpsilonGreedy, InvalidInput, as_sparse_rows
+from glbandits import Bandit, EpsilonGreedy, InvalidInput
+from glbandits.maths.sparse_rows import as_sparse_rows
 from glbandits.service.domain.action_selection import LARGEST_FEATURE, allowed_indices, decide
 from glbandits.service.domain.loop_config import LIMITS_OUTLIERS, LoopConfig
 from glbandits.service.domain.model_snapshots import check_exact

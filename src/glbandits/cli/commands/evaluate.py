@@ -57,10 +57,12 @@ from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.cli.slates import print_slates
 from glbandits.common.errors import InvalidInput, check_float, lookup
-from glbandits.evaluation import ESTIMATORS, SLATE_ESTIMATORS, Verdict
+from glbandits.evaluation import ESTIMATORS
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
+from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS
 from glbandits.evaluation.logs.payoffs import opened_log
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
+from glbandits.evaluation.promotion_result import Verdict
 from glbandits.evaluation.readers.service_export import ServiceExport
 from glbandits.evaluation.report import write_evaluation_report
 from glbandits.evaluation.report.tables import (

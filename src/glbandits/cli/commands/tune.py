@@ -43,9 +43,10 @@ from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.common.errors import check_float, lookup
 from glbandits.common.version import __version__
-from glbandits.evaluation import overlap_of, tune
+from glbandits.evaluation import tune
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.learning.tune import CandidateResult, TuningVerdictKind
+from glbandits.evaluation.logs.log_statistics import overlap_of
 from glbandits.evaluation.report.record import write_json
 from glbandits.evaluation.report.tuning_page import tuning_table, write_tuning_page
 from glbandits.policies.agents import AgentFactory

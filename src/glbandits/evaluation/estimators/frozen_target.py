@@ -17,7 +17,8 @@ from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.logs.payoffs import LogPayoffs, arms_argument, arms_of_row, rows_argument, rows_type
 from glbandits.evaluation.logs.sparse_arms import packed_arms
-from glbandits.features import FeatureMap, Features
+from glbandits.features import FeatureMap
+from glbandits.features.transformer_features import Features
 from glbandits.maths.arm_rows import as_arms, as_payoff_arms
 from glbandits.maths.links import Link, find_link, link_reader, own_link
 from glbandits.maths.philox import generator

@@ -31,7 +31,7 @@ from glbandits.evaluation.logs.log_statistics import describe_blocks
 from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link, link_of
 from glbandits.evaluation.logs.schema import Dates, LogSchema
 from glbandits.evaluation.logs.sparse_arms import SparseArms
-from glbandits.features import Features
+from glbandits.features.transformer_features import Features
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.doubts import Doubt
-from glbandits.features import Features
+from glbandits.features.transformer_features import Features
 from glbandits.maths.links import Link
 
 Dates: TypeAlias = tuple[tuple[int, str], ...]

@@ -12,8 +12,9 @@ import polars as pl
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.readers.column_values import column_error
-from glbandits.features import Features, Hashing
+from glbandits.features import Hashing
 from glbandits.features.table_columns import request_rows
+from glbandits.features.transformer_features import Features
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows, joined_rows
 
 PAIRS = 2**15

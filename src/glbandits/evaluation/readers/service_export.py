@@ -23,10 +23,10 @@ from glbandits.evaluation.readers.pair_features import NumberLists, PairFeatures
 from glbandits.evaluation.readers.reward_columns import binary_rewards, links_of_others
 from glbandits.evaluation.readers.table_layout import TableLayout
 from glbandits.evaluation.readers.table_log import TableLog
-from glbandits.features import FeatureMap, Features
+from glbandits.features import FeatureMap
 from glbandits.features.kinds.categorical import natural_order
 from glbandits.features.table_columns import check_present
-from glbandits.features.transformer_features import as_features
+from glbandits.features.transformer_features import Features, as_features
 from glbandits.maths.links import Link, find_link
 
 FIELDS: tuple[str, ...] = ("context", "action_fields")

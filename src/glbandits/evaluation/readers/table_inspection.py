@@ -17,13 +17,14 @@ from glbandits.evaluation.readers.columns import Columns, columns_of
 from glbandits.evaluation.readers.reward_columns import check_all_rewards, links_of_others, valid_rewards
 from glbandits.evaluation.readers.table_checks import check_table
 from glbandits.evaluation.readers.table_layout import TableLayout
-from glbandits.features import Category, FeatureMap, Features, TransformerFeatures, Vector
+from glbandits.features import Category, FeatureMap
 from glbandits.features.feature_map.feature_map import MapOptions, closed_category, missing_share
 from glbandits.features.kinds.categorical import natural_order, normalised
 from glbandits.features.kinds.column_kind import ColumnKind, checked_missing
 from glbandits.features.kinds.kind_inference import learn_kind, learn_kinds
+from glbandits.features.kinds.numeric import Vector
 from glbandits.features.table_columns import check_present
-from glbandits.features.transformer_features import as_features
+from glbandits.features.transformer_features import Features, TransformerFeatures, as_features
 from glbandits.maths.links import Link, find_link
 
 LEARN_ROWS = 100_000

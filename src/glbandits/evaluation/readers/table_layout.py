@@ -9,8 +9,9 @@ from glbandits.common.arrays import Floats
 from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.evaluation.readers.columns import Columns, columns_of
 from glbandits.evaluation.readers.pair_features import PairFeatures
-from glbandits.features import FeatureMap, Features
+from glbandits.features import FeatureMap
 from glbandits.features.feature_map.combination import Entries
+from glbandits.features.transformer_features import Features
 from glbandits.maths.links import Link
 
 

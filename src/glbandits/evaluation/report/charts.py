@@ -25,11 +25,10 @@ from glbandits.common.display.charts import (
 )
 from glbandits.common.display.displayed import percent
 from glbandits.common.display.palette import GREY
-from glbandits.evaluation import ArmSupport
 from glbandits.evaluation.comparison_result import LOG, PolicyComparison
 from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL
 from glbandits.evaluation.estimators.results import rows_of_both_intervals
-from glbandits.evaluation.estimators.support import WEIGHT_EDGES
+from glbandits.evaluation.estimators.support import WEIGHT_EDGES, ArmSupport
 from glbandits.evaluation.learning.learning_curve import LearningCurve
 
 SHOWN_ARMS = 24

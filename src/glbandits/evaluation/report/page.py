@@ -9,8 +9,9 @@ from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.spelling import on_command_line
 from glbandits.common.display.text_format import join_words
 from glbandits.common.version import __version__
-from glbandits.evaluation import ArmSupport, Promotion
 from glbandits.evaluation.comparison_result import GroupComparison, PolicyComparison
+from glbandits.evaluation.estimators.support import ArmSupport
+from glbandits.evaluation.promotion_result import Promotion
 from glbandits.evaluation.report import charts, tables
 from glbandits.evaluation.report.record import write_record
 

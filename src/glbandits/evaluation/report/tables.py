@@ -17,6 +17,7 @@ from glbandits.common.display.text_format import (
 from glbandits.evaluation import ArmSupport
 from glbandits.evaluation.comparison_result import OTHER_ROWS, PolicyComparison
 from glbandits.evaluation.estimators.results import rows_of_both_intervals
+from glbandits.evaluation.estimators.support import ArmSupport
 from glbandits.evaluation.policy_verdicts import VerdictKind, interval_of
 
 MAX_ROWS = 200

@@ -14,7 +14,7 @@ from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.palette import BLUE, GREY
 from glbandits.common.display.text_format import format_interval, format_value
 from glbandits.common.version import __version__
-from glbandits.evaluation import CandidateResult, TuningResult
+from glbandits.evaluation.learning.tune import CandidateResult, TuningResult
 
 PAGE = "tune.html"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput, ModelFileError
-from glbandits.features import Features
+from glbandits.features.transformer_features import Features
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract import settings_of
 from glbandits.service.domain.decision_learning import LearningOutcome

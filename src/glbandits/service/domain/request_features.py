@@ -15,9 +15,10 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.features import FeatureMap, Hashed, Hashing
+from glbandits.features import FeatureMap, Hashing
 from glbandits.features.feature_map.checks import check_row, similar_field
 from glbandits.features.kinds.categorical import Category, as_category
+from glbandits.features.kinds.hashed_text import Hashed
 from glbandits.features.table_columns import merged_fields, request_rows
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.service.domain.events import Decision, DecisionRequest

@@ -8,7 +8,8 @@ from typing import Any
 
 from glbandits.common.errors import InvalidInput
 from glbandits.common.extras import needed_for
-from glbandits.evaluation import Columns, Log, open_log, read_export
+from glbandits.evaluation import Columns, open_log, read_export
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.readers.open_log import fixed_settings
 from glbandits.evaluation.readers.payoff_table import add_payoffs
 

@@ -10,7 +10,8 @@ import pytest
 
 from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.evaluation import Columns, open_log, train
-from glbandits.features import Category, FeatureMap, Hashed
+from glbandits.features import Category, FeatureMap
+from glbandits.features.kinds.hashed_text import Hashed
 from glbandits.policies import GlmTsl
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.export.loop_export import export_loop
