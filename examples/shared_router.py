@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glbandits import Budget
-from glbandits.evaluation import evaluate, read_export
+from glbandits.evaluation import evaluate
+from glbandits.evaluation.readers.service_export import read_export
 from glbandits.routing import ModelCosts
 from glbandits.service.client import Client
 

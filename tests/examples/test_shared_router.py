@@ -12,7 +12,7 @@ from examples.shared_router import MODELS, simulated_prompts
 
 from glbandits import Bandit, Optimist
 from glbandits.common.arrays import Floats
-from glbandits.evaluation import read_export
+from glbandits.evaluation.readers.service_export import read_export
 from glbandits.features import Hashing
 from glbandits.routing.audit_log import read_routes
 from glbandits.service.domain.loop_config import LoopConfig

@@ -27,11 +27,8 @@ from glbandits.evaluation.models.propensity_models import estimate_propensities
 from glbandits.evaluation.models.reward_models import GlmReward, SklearnReward
 from glbandits.evaluation.promotion import promotion
 from glbandits.evaluation.readers.columns import Columns
-from glbandits.evaluation.readers.dsjson import read_dsjson
-from glbandits.evaluation.readers.open_bandit import read_open_bandit
 from glbandits.evaluation.readers.open_log import open_log
-from glbandits.evaluation.readers.service_export import read_export
-from glbandits.evaluation.readers.table_files import read_csv, read_json_lines, read_parquet
+from glbandits.evaluation.readers.table_files import read_csv, read_parquet
 from glbandits.evaluation.readers.table_log import read_table
 
 __all__ = [
@@ -52,10 +49,6 @@ __all__ = [
     "play_log",
     "promotion",
     "read_csv",
-    "read_dsjson",
-    "read_export",
-    "read_json_lines",
-    "read_open_bandit",
     "read_parquet",
     "read_table",
     "split",

@@ -19,10 +19,10 @@ from glbandits.evaluation import (
     play_log,
     promotion,
     read_csv,
-    read_dsjson,
     split,
     tune,
 )
+from glbandits.evaluation.readers.dsjson import read_dsjson
 from glbandits.lab import Synthetic, compare, simulate
 from glbandits.maths.links import LINKS
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glbandits import InvalidInput
-from glbandits.evaluation import RowArms, open_log, read_dsjson
+from glbandits.evaluation import RowArms, open_log
 from glbandits.evaluation.readers import dsjson
-from glbandits.evaluation.readers.dsjson import DsjsonCounts
+from glbandits.evaluation.readers.dsjson import DsjsonCounts, read_dsjson
 from glbandits.features import Hashing
 
 EVENT: dict[str, Any] = {

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from glbandits import InvalidInput, LinUcb
-from glbandits.evaluation import Columns, CrossedArms, open_log, read_json_lines, train
+from glbandits.evaluation import Columns, CrossedArms, open_log, train
+from glbandits.evaluation.readers.table_files import read_json_lines
 
 ROWS = [
     {"arm": "a", "reward": 0, "propensity": 0.5, "user": {"age": 20, "tags": ["new"]}},

@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.evaluation import Columns, CrossedArms, open_log, read_open_bandit
+from glbandits.evaluation import Columns, CrossedArms, open_log
+from glbandits.evaluation.readers.open_bandit import read_open_bandit
 from tests.evaluation.readers.open_bandit_data import sample
 
 ROWS = """,timestamp,item_id,position,click,propensity_score,\

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from glbandits.common.arrays import Floats
-from glbandits.evaluation import evaluate, read_open_bandit
+from glbandits.evaluation import evaluate
+from glbandits.evaluation.readers.open_bandit import read_open_bandit
 from tests.evaluation.readers.open_bandit_data import sample
 
 CAMPAIGNS = {"all": 80, "men": 34, "women": 46}

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Optimist
-from glbandits.evaluation import SparseArms, evaluate, open_log, play_log, read_dsjson, train
-from glbandits.evaluation.readers.dsjson import DsjsonLog
+from glbandits.evaluation import SparseArms, evaluate, open_log, play_log, train
+from glbandits.evaluation.readers.dsjson import DsjsonLog, read_dsjson
 from glbandits.features import Hashing
 from tests.evaluation.sparse_data import as_dense, write_dsjson
 

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import evaluate, read_export
+from glbandits.evaluation import evaluate
+from glbandits.evaluation.readers.service_export import read_export
 from glbandits.service.domain.events import Decision, DecisionRequest, Group, Reward
 from glbandits.service.domain.groups.experiment import Control
 from glbandits.service.domain.request_features import DENSE

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput, UnknownName
-from glbandits.evaluation import Columns, evaluate, open_log, read_export
+from glbandits.evaluation import Columns, evaluate, open_log
 from glbandits.evaluation.logs.log_slice import with_reward
+from glbandits.evaluation.readers.service_export import read_export
 from glbandits.maths.links import find_link
 from glbandits.routing.audit_log import numbers_of, read_routes
 from glbandits.service.domain.events import Decision, Reward

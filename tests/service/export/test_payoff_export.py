@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glbandits.evaluation import evaluate, open_log, read_export
+from glbandits.evaluation import evaluate, open_log
+from glbandits.evaluation.readers.service_export import read_export
 from glbandits.service.domain.events import Decision
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.request_features import DENSE

@@ -16,10 +16,10 @@ from scipy.sparse import csr_array
 
 from glbandits import Bandit, InvalidInput, Optimist, UnknownName
 from glbandits.common.export_manifest import MANIFEST, ExportedFile, Manifest
-from glbandits.evaluation import Columns, evaluate, open_log, read_export, read_parquet, train
+from glbandits.evaluation import Columns, evaluate, open_log, read_parquet, train
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
 from glbandits.evaluation.readers.pair_features import RequestFields
-from glbandits.evaluation.readers.service_export import FIELDS, ServiceExport, is_export
+from glbandits.evaluation.readers.service_export import FIELDS, ServiceExport, is_export, read_export
 from glbandits.evaluation.readers.table_log import TableLog
 from glbandits.features import Category, FeatureMap, Number
 from glbandits.service.domain.events import DecisionRequest, Reward

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from glbandits.evaluation import read_export
+from glbandits.evaluation.readers.service_export import read_export
 from glbandits.service.domain.events import Reward
 from glbandits.service.export.loop_export import export_loop
 from tests.cli.in_process import glb

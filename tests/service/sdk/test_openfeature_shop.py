@@ -9,7 +9,8 @@ from openfeature import api
 from openfeature.contrib.provider.ofrep import OFREPProvider
 from openfeature.evaluation_context import EvaluationContext
 
-from glbandits.evaluation import evaluate, read_export
+from glbandits.evaluation import evaluate
+from glbandits.evaluation.readers.service_export import read_export
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.storage.sqlite_store import SqliteStore

@@ -8,10 +8,11 @@ from typing import Any
 
 from glbandits.common.errors import InvalidInput
 from glbandits.common.extras import needed_for
-from glbandits.evaluation import Columns, open_log, read_export
+from glbandits.evaluation import Columns, open_log
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.readers.open_log import fixed_settings
 from glbandits.evaluation.readers.payoff_table import add_payoffs
+from glbandits.evaluation.readers.service_export import read_export
 
 STORE_ENDINGS = (".sqlite", ".db")
 SQLITE = b"SQLite format 3\0"

@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from glbandits.evaluation import evaluate, read_export
+from glbandits.evaluation import evaluate
+from glbandits.evaluation.readers.service_export import read_export
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.runtime.replay.replay_verification import verify
 from tests.service.http.v1.v1_site import ARMS, Site

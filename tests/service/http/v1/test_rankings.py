@@ -12,7 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from glbandits.common.arrays import Floats
-from glbandits.evaluation import LoggedData, evaluate_slates, read_export
+from glbandits.evaluation import LoggedData, evaluate_slates
+from glbandits.evaluation.readers.service_export import read_export
 from glbandits.service.domain.events import EventStatus, Mode
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.runtime.decision_writer import DECISION_TIMEOUT
