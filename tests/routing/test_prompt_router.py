@@ -18,20 +18,21 @@ pytestmark = pytest.mark.usefixtures("plain_python")
 
 def test_route_draws_models_with_the_logged_probability() -> None:
     trained = router(floor=0.3)
-    play(trained, 200)
+    play(trained, 100)
     seen: Counter[str] = Counter()
-    for number in range(2000):
+    for number in range(600):
         route = trained.route([0.0, 0.0], event_id=str(number))
         trained.budget = Budget(0.3, price=0.1)  # the same decision again
         seen[route.model] += 1
     probabilities = {route.model: route.probability for route in (trained.route([0.0, 0.0]) for _ in range(60))}
     for name, count in seen.items():
         p = probabilities[name]
-        assert abs(count / 2000 - p) < 4 * math.sqrt(p * (1 - p) / 2000) + 1e-9
+        assert abs(count / 600 - p) < 4 * math.sqrt(p * (1 - p) / 600) + 1e-9
 
 
+@pytest.mark.statistics
 def test_mean_cost_stays_at_the_limit_after_1000_prompts() -> None:
-    for limit in (0.1, 0.3, 2.0):
+    for limit in (0.1, 2.0):
         trained, names = router(limit, floor=0.02), []
         names = [route.model for route in play(trained, 1200)]
         costs = np.cumsum([MODELS[name] for name in names]) / np.arange(1, 1201)
@@ -140,7 +141,7 @@ def test_text_prompts_and_fields() -> None:
     text = PromptRouter(MODELS, 0.3, seed=1)
     assert text.route("a question")
     assert text.route("")
-    assert text.route("é" * 100_000)
+    assert text.route("é" * 10_000)
     with pytest.raises(InvalidInput):
         text.route(5)
     fields = PromptRouter(MODELS, 0.3, features=FeatureMap(context={"kind": "text", "tokens": "number"}), seed=1)
@@ -203,6 +204,7 @@ def test_sessions_keep_their_model(tmp_path: Path) -> None:
     assert all(trained.route([0.0, 0.0], session=name).model != "medium" for name in moved)
 
 
+@pytest.mark.statistics
 def test_benchmark_sets_a_price_that_meets_the_budget() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 2))
@@ -239,6 +241,7 @@ def test_a_budget_far_below_the_cheapest_model_takes_the_best_of_these(cost: flo
     assert poor.route([0.0], event_id="x", among=["a", "b"]).model == "b"
 
 
+@pytest.mark.statistics
 def test_benchmark_price_meets_a_budget_between_two_close_costs() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 1))

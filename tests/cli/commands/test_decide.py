@@ -45,6 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.statistics
 def test_commands_of_the_guide_run(tmp_path: Path) -> None:
     """The Python examples of the page run as doctests. Its path without Python runs here, on the log of the page."""
     page = (Path(__file__).parents[3] / "docs" / "from-csv-to-bandit.md").read_text(encoding="utf-8")

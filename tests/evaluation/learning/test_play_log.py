@@ -163,13 +163,13 @@ def test_matched_rows_give_the_mean_and_its_standard_error() -> None:
 
 
 def test_rows_with_few_arms_are_kept_less_often() -> None:
-    log = write_log(30_000, seed=6)
-    curve = play_log(Uniform(), log, seed=2, points=30_000)
+    log = write_log(10_000, seed=6)
+    curve = play_log(Uniform(), log, seed=2, points=10_000)
     kept = np.diff(curve.at_kept, prepend=0) == 1
     for count in (2, 3, 4):
         rows = log.arms.counts == count
         # A row matches with the probability 1/count and is then kept with count/4: 1/4 in all. Five standard errors of
-        # about 10,000 rows, for three counts: it fails once in 500,000 logs. Without thinning it would be 1/2.
+        # about 3,300 rows, for three counts: it fails once in 500,000 logs. Without thinning it would be 1/2.
         assert kept[rows].mean() == pytest.approx(1 / 4, abs=5 * math.sqrt(3 / 16 / rows.sum()))
     assert curve.matched > curve.kept
 

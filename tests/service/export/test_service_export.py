@@ -162,7 +162,7 @@ def test_named_arm_decides_as_the_log_where_it_is_not_offered(log: ServiceExport
     assert not any("do not offer" in text for text in (*evaluate(log, "arm:hat", "ips").notes, *expected.notes))
 
 
-@pytest.mark.parametrize(("name", "address"), [("served", "log"), ("other", "events.sqlite"), ("sparse", "log")])
+@pytest.mark.parametrize(("name", "address"), [("other", "events.sqlite"), ("sparse", "log")])
 def test_command_and_python_give_the_same_estimates(folder: Path, name: str, address: str) -> None:
     path = f"{name}.safetensors"
     words = (
