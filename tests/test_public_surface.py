@@ -52,6 +52,10 @@ def test_public_names_and_commands_stay_few() -> None:
     assert len({words.split()[0] for words in (*COMMANDS, *GROUPS)}) <= 14
 
 
+def test_changelog_is_short() -> None:
+    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split()) <= 600
+
+
 def test_documented_imports_are_in_the_api_reference() -> None:
     for page in PAGES:
         if page != SETUP:

@@ -14,6 +14,7 @@ from glbandits.policies import POLICIES
 from glbandits.policies.contract import (
     AnyLink,
     Bounds,
+    NonNegative,
     NonNegativeInt,
     Policy,
     Positive,
@@ -44,7 +45,7 @@ class Example(Policy):
     mode: Literal["mean", "sum"] = "mean"
     pause: Positive | Literal["auto"] | None = None
     loud: bool = False
-    unread: float = 7.0
+    unread: NonNegative = 7.0
 
     def doubled(self, dim: int) -> float:
         return 2.0 * self.step * dim
