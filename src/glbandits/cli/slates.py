@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from glbandits.evaluation import SLATE_ESTIMATORS, Log
-from glbandits.evaluation.evaluate_slates import compare_on_slates
+from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, compare_on_slates
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.policy_comparison import Candidate, ComparisonSettings
 
 ASSUMPTIONS = (

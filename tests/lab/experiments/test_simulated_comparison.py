@@ -11,16 +11,8 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput, Policy, SgdTs, Uniform
-from glbandits.lab import (
-    Noise,
-    ResultStore,
-    Rounds,
-    Synthetic,
-    compare,
-    results_table,
-    simulate,
-    write_results,
-)
+from glbandits.lab import Noise, ResultStore, Rounds, Synthetic, compare, results_table, simulate
+from glbandits.lab.experiments import write_results
 from glbandits.policies.agents import PolicyLike
 from tests.policies.example_agents import RidgeAgent, ScipyAgent
 

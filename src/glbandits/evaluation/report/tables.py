@@ -14,7 +14,6 @@ from glbandits.common.display.text_format import (
     join_words,
     significant,
 )
-from glbandits.evaluation import ArmSupport
 from glbandits.evaluation.comparison_result import OTHER_ROWS, PolicyComparison
 from glbandits.evaluation.estimators.results import rows_of_both_intervals
 from glbandits.evaluation.estimators.support import ArmSupport
