@@ -77,7 +77,7 @@ from starlette.testclient import TestClient
 spans, provider = InMemorySpanExporter(), TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(spans))
 trace.set_tracer_provider(provider)
-with TestClient(app) as client:
+with TestClient(served) as client:
     def fail(_):
         raise RuntimeError("unforeseen")
     app.state.site.service.loop = fail
