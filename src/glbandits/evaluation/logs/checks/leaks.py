@@ -52,16 +52,21 @@ class ContextSums(Mergeable):
         """Add rows: the context (n, width), chosen arms, rewards and propensities."""
         group = np.minimum(arms, self._arms).astype(np.uint8)  # which NumPy sorts in linear time
         order = np.argsort(group, kind="stable")
-        ends = np.searchsorted(group[order], np.arange(self._arms + 1))
-        x, r, w = contexts[order, : self._width].T, rewards[order], 1.0 / propensities[order]
-        table, weights = np.vstack([np.ones_like(r), r, r * r, x, x * x, x * r]), np.stack([w, w * w], axis=1)
-        _, sum_of_rewards, sum_of_squares, *of_features = table.sum(axis=1)
-        self._rows += len(r)
-        self._r, self._rr = self._r + float(sum_of_rewards), self._rr + float(sum_of_squares)
-        self._x, self._xx, self._xr = np.array([self._x, self._xx, self._xr]) + np.reshape(of_features, (3, -1))
-        by_arm = np.zeros((2, len(table), self._arms))
+        ends = np.searchsorted(group[order], np.arange(self._arms + 2))  # the last group has all other arms
+        r, w = rewards[order], 1.0 / propensities[order]
+        table, weights = np.empty((3 + 3 * self._width, len(r))), np.stack([w, w * w, np.ones_like(w)], axis=1)
+        table[0], table[1], table[2] = 1.0, r, r * r
+        x, squares, products = np.split(table[3:], 3)
+        np.take(contexts[:, : self._width].T, order, axis=1, out=x, mode="clip")
+        np.multiply(x, x, out=squares)
+        np.multiply(x, r, out=products)
+        by_arm = np.zeros((3, len(table), self._arms + 1))
         for arm, own in enumerate(map(slice, ends, ends[1:])):
             by_arm[:, :, arm] = (table[:, own] @ weights[own]).T
+        by_arm, totals = by_arm[:2, :, :-1], by_arm[2].sum(axis=1)
+        self._rows += len(r)
+        self._r, self._rr = self._r + float(totals[1]), self._rr + float(totals[2])
+        self._x, self._xx, self._xr = np.array([self._x, self._xx, self._xr]) + totals[3:].reshape(3, -1)
         self._w, self._ww = self._w + by_arm[0, 0], self._ww + by_arm[1, 0]
         self._of_rewards = self._of_rewards + by_arm[:, 1:3].reshape(4, -1)
         moments = by_arm[:, 3:].reshape(2, 3, self._width, self._arms)
