@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.verdict_logs import KINDS, TruthfulLog
-from glbandits.evaluation import SLATE_ESTIMATORS
 from glbandits.evaluation.comparison_result import PolicyComparison
-from glbandits.evaluation.evaluate_slates import compare_on_slates
+from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, compare_on_slates
 from glbandits.evaluation.logs.doubts import Withheld, reason_to_withhold
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
 from glbandits.evaluation.policy_verdicts import VerdictKind
