@@ -77,7 +77,7 @@ def _judge_slates(made: TruthfulLog) -> Judged:
     sentences = wrong = withheld = covered = intervals = 0
     for label, found in compare_on_slates(made.log, made.candidates, [*SLATE_ESTIMATORS]):
         text, gain = found.verdict(label), made.gains[label]
-        sign = int(" better than the" in text) - int(" worse than the" in text)
+        sign = int(f"{label} is better than" in text) - int(f"{label} is worse than" in text)
         sentences, wrong = sentences + (sign != 0), wrong + (sign * gain < MARGIN and sign != 0)
         withheld += text.startswith("No verdict")
         if not found["pi"].no_evidence:
