@@ -12,7 +12,7 @@ from typer.models import OptionInfo
 
 from glbandits.cli.app import COMMANDS
 
-MOST_OPTIONS, MOST_NAMES = 150, 70
+MOST_OPTIONS, MOST_NAMES = 149, 67
 """Upper bounds of the options of all commands together, and of their names. Lower them when options go."""
 OTHER_DEFAULTS = {
     "--arm": "the table of decide has a row for each arm only if it names their column",
