@@ -17,7 +17,6 @@ from benchmarks.regret.candidates import SUBJECT, default_policy, effort_for, po
 from benchmarks.regret.page import subject_cells
 from benchmarks.regret.problems import PROBLEMS
 from benchmarks.regret.results import PolicyResult
-from tools import write_results
 from tools.figures import DOCS, line_after
 
 from glbandits.lab import simulate
@@ -34,10 +33,7 @@ def published(name: str, *keys: str) -> list[str]:
     return line_after([*keys], (DOCS / "benchmarks" / f"{name}.txt").read_text(encoding="utf-8"), name).split()
 
 
-OLDER = pytest.mark.skipif(hasattr(write_results, "OLDER_ROWS"), reason="the page says that its rows are older")
-
-
-@pytest.mark.parametrize("label", [pytest.param("optimist", marks=OLDER), "sgd-ts"])
+@pytest.mark.parametrize("label", ["optimist", "sgd-ts"])
 def test_regret_in_the_simulation_of_the_paper(label: str) -> None:
     experiment = simulation()
     summary = read_summary(DOCS / "results.json").experiment(experiment.name)
