@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -54,6 +55,18 @@ def test_plain_handler_runs_in_a_thread(site: ServedSite) -> None:
     reply = ask(site, "GET", "/plain")
     assert (reply.status_code, reply.headers["content-type"]) == (200, "application/json")
     assert reply.json()["thread"] != threading.current_thread().name
+
+
+def test_middleware_of_an_embedding_program_is_outside(site: ServedSite) -> None:
+    seen = []
+
+    async def note(request: Request, call_next: Any) -> Response:
+        seen.append(request.url.path)
+        return await call_next(request)  # type: ignore[no-any-return]
+
+    site.app.add_middleware(BaseHTTPMiddleware, dispatch=note)
+    assert ask(site, "GET", "/thing").status_code == 200
+    assert seen == ["/thing"]
 
 
 def test_response_has_the_request_id(site: ServedSite) -> None:

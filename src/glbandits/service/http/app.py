@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -49,15 +50,10 @@ def app_of(site: Site, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:
         for method in handler.methods
         if "{" not in path.removeprefix(LOOP_PREFIX)
     }
-    routes = [Route(path, handler.respond, methods=handler.methods) for path, handler in paths]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_endpoint_response}, lifespan=lifespan)
-    app.router.redirect_slashes = False  # a client would send its key again to the other address
-    app.state.site = site
-    # Outside of Starlette's own middleware, which most requests need not pass.
-    app.middleware_stack = RequestLog(app.build_middleware_stack(), site.request_metrics, handlers)
+    middleware = [Middleware(RequestLog, metrics=site.request_metrics, handlers=handlers)]
     if site.settings.cors_origins:
-        app.middleware_stack = CORSMiddleware(
-            app.middleware_stack,
+        cors = Middleware(
+            CORSMiddleware,
             allow_origins=site.settings.cors_origins,
             allow_methods=("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"),
             allow_headers=(
@@ -66,6 +62,15 @@ def app_of(site: Site, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:
             ),
             expose_headers=("etag", "retry-after", "x-request-id"),
         )
+        middleware.insert(0, cors)
+    app = Starlette(
+        routes=[Route(path, handler.respond, methods=handler.methods) for path, handler in paths],
+        middleware=middleware,
+        exception_handlers={HTTPException: _no_endpoint_response},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False  # a client would send its key again to the other address
+    app.state.site = site
     return app
 
 
