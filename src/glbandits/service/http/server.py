@@ -32,8 +32,6 @@ KEEP_ALIVE = 75
 """Seconds until an idle connection is closed: longer than in proxies and clients, so that they close first."""
 SPARE_FILES = 64
 """Open files of a process besides its connections."""
-YOUNG_OBJECTS = 20_000
-"""New objects between two collections of garbage. Requests make few cycles, so looking more often costs only time."""
 FIRST_KEY = "first"
 """The name of the key of a new store."""
 
@@ -80,7 +78,6 @@ async def _serve(server: "_Server", listening: socket.socket) -> None:
     try:
         await server.site.start()
         gc.freeze()  # loaded modules are permanent, so the collector need not visit them
-        gc.set_threshold(YOUNG_OBJECTS)
         await server.serve([listening])
     finally:
         await server.site.close()
