@@ -86,11 +86,14 @@ class World:
     def decide(self, event_id: str, actions: Sequence[str] = ACTIONS, **more: Any) -> Decision:
         return self.runner.run(self.ask(event_id, actions, **more))
 
-    def rank(self, event_id: str, positions: int, **more: Any) -> list[Decision]:
+    async def ask_ranking(self, event_id: str, positions: int, **more: Any) -> list[Decision]:
         asked: dict[str, Any] = {"event_id": event_id, "actions": ACTIONS, "unit": "ann", "sticky": True} | more
         request, slots = np.eye(4).tobytes(), map(str, range(positions))
         requests = [DecisionRequest(slot=slot, request=request, encoding=DENSE, **asked) for slot in slots]
-        return [result.decision for result in self.runner.run(self.service.decide_slots(DEFAULT_LOOP, requests))]
+        return [result.decision for result in await self.service.decide_slots(DEFAULT_LOOP, requests)]
+
+    def rank(self, event_id: str, positions: int, **more: Any) -> list[Decision]:
+        return self.runner.run(self.ask_ranking(event_id, positions, **more))
 
 
 @pytest.fixture(name="world")
@@ -139,6 +142,15 @@ def test_other_units_actions_and_requests_draw_anew(world: World) -> None:
     nobody = world.decide("nobody", unit="")
     assert (nobody.repeats, nobody.sticky) == ("", False)
     assert world.decide("1").repeats == "plain"  # the newest draw
+
+
+def test_rankings_of_a_unit_at_the_same_time_are_the_same(world: World) -> None:
+    async def both(unit: str) -> list[list[Decision]]:
+        return await asyncio.gather(*(world.ask_ranking(f"{unit}-{number}", 3, unit=unit) for number in range(3)))
+
+    for unit in map(str, range(10)):
+        first, *others = ([shown(each) for each in ranking] for ranking in world.runner.run(both(unit)))
+        assert others == [first, first]
 
 
 def test_a_loop_may_be_sticky_for_all_units(world: World) -> None:

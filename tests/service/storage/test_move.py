@@ -76,6 +76,14 @@ def test_a_moved_store_is_moved_back(source: EventStore, target: EventStore, tmp
         assert move(target, back) == there
 
 
+def test_a_negative_zero_is_moved(source: EventStore, target: EventStore, tmp_path: Path) -> None:
+    move(source, target)
+    target.append_blocking([reward("e", value=-0.0, key="zero"), decision("zero", reward_range=(-0.0, 1.0))])
+    with closing(open_store(str(tmp_path / "back.db"), durability="process")) as back:  # SQLite has no -0.0
+        move(target, back)
+        assert back.search("shop", "", 100) == target.search("shop", "", 100)
+
+
 @pytest.mark.parametrize("batches", [0, 1, 5, 7, 12])
 def test_an_interrupted_move_continues(
     source: EventStore, target: EventStore, monkeypatch: pytest.MonkeyPatch, batches: int

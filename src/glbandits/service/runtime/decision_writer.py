@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.event_rules import opens_event
-from glbandits.service.domain.events import Decision, EventStatus, LoggedDecision
+from glbandits.service.domain.events import Decision, EventStatus, LoggedDecision, Receipt
 from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.domain.sticky_units import repeat_of
 from glbandits.service.runtime.batch_writer import BatchWriter, WriterState
@@ -97,17 +97,24 @@ class DecisionWriter:
             return decision
         return None if draw.event_id == decision.event_id else repeat_of(draw, decision)
 
-    async def write_slots(self, decisions: Sequence[Decision]) -> list[DecisionResult]:
-        """Write the decisions of all slots of an event in one commit, and return them.
+    def write_slots(self, decisions: Sequence[Decision]) -> Awaitable[list[DecisionResult]]:
+        """Queue the decisions of all slots of an event for one commit. Their draws count from now on.
 
-        Returns nothing, and writes nothing, if the event was decided before.
+        The result has them when they are written. It is empty, and nothing is written, if the event was decided before.
         """
         first = decisions[0]
         earlier = self._writer.pending_decision(first.loop, first.event_id, first.slot)
-        receipts, statuses = asyncio.gather(*self._writer.submit_slots(decisions)), set[EventStatus]()
+        receipts = self._writer.submit_slots(decisions)
+        for decision in decisions:
+            if not decision.repeats:
+                self._draws.note(decision)
+        return self._written_slots(decisions, receipts, earlier)
+
+    async def _written_slots(
+        self, decisions: Sequence[Decision], queued: Sequence[Awaitable[Receipt]], earlier: Decision | None
+    ) -> list[DecisionResult]:
+        receipts, statuses, first = asyncio.gather(*queued), set[EventStatus](), decisions[0]
         drawn = [decision for decision in decisions if not decision.repeats]
-        for decision in drawn:
-            self._draws.note(decision)
         try:
             statuses = {receipt.status for receipt in await asyncio.wait_for(receipts, DECISION_TIMEOUT)}
         except TimeoutError:

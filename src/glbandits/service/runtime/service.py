@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
@@ -91,6 +92,8 @@ class Service:
         self.loops = {name: self._open_loop(name, self.first_configuration) for name in names}
         """By name. Replaced, not changed, when loops are created and deleted."""
         self._decisions = DecisionWriter(store, self.writer)
+        self._rankings: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        """A lock by loop and unit, or event, for the rankings that are drawn at this moment."""
         self.learning_failures = 0
         self._failures = FailureLog(log)
         self._learner = threading.Thread(target=self._learn, name="learner", daemon=True)
@@ -202,14 +205,18 @@ class Service:
         those that were not written are decided one after the other. Raises InvalidInput if the event had other slots.
         """
         loop, slots = self.loop(loop_name), tuple(request.slot for request in requests)
-        decisions = list[Decision]()
-        for request in requests:
-            made = loop.decide(_slot(request, slots, decisions))
-            decision = await self._decisions.repeated(made, loop.configuration.sticky_for)
-            if decision is None:  # the event was decided before
-                break
-            decisions.append(decision)
-        if len(decisions) == len(requests) and (results := await self._decisions.write_slots(decisions)):
+        decisions, writing = list[Decision](), None
+        name = loop_name, requests[0].unit or requests[0].event_id
+        async with self._rankings.setdefault(name, asyncio.Lock()):  # the draws of a unit are seen by its next ranking
+            for request in requests:
+                made = loop.decide(_slot(request, slots, decisions))
+                decision = await self._decisions.repeated(made, loop.configuration.sticky_for)
+                if decision is None:  # the event was decided before
+                    break
+                decisions.append(decision)
+            else:
+                writing = self._decisions.write_slots(decisions)
+        if writing is not None and (results := await writing):
             return results
         results, waited = [], 0.0
         for request in requests:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from glbandits.common.errors import check_int
+from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.event_rules import Kind
 from glbandits.service.domain.events import (
     Decision,
@@ -210,6 +211,8 @@ class EventStore(LoopStore):
         sets = {number: decode_set(body) for number, body in found}
         for sequence, body, number in rows:
             decision = decode_body(body)
+            if number is not None and number not in sets:
+                raise StoreError(f"decision {sequence} has lost its set of actions, {number}; restore a backup")
             yield sequence, decision if number is None else with_set(decision, sets[number])
 
     def _rewards(self, connection: Any, decisions: Sequence[int], page: RewardPage) -> Rows:

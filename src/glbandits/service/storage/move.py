@@ -88,7 +88,7 @@ def move(source: EventStore, target: EventStore, progress: Progress = lambda *_:
 def _check_unused(*stores: EventStore) -> None:
     """Raise InvalidInput if a server uses one of the stores. No server that starts later learns."""
     until = time.monotonic() + 2 * EXPIRY_SECONDS  # the server that learned may have died a moment ago
-    while not all(store.lease.keep() for store in stores):
+    while False in [store.lease.keep() for store in stores]:  # asks for both leases, so both expire at the same time
         if time.monotonic() > until:
             raise InvalidInput("a server uses the store to move, or the one to move to; stop all servers of both")
         time.sleep(0.2)
@@ -138,7 +138,8 @@ def _content(store: EventStore, name: str, key: Sequence[str], progress: Progres
     digest, count = sha256(), 0
     for rows in _batches(store, name, key):
         for row in rows:
-            digest.update(msgspec.msgpack.encode(row))
+            same = [each + 0.0 if isinstance(each, float) else each for each in row]  # SQLite stores -0.0 as 0.0
+            digest.update(msgspec.msgpack.encode(same))
         count += len(rows)
         progress(f"comparing {name}", count)
     return Content(count, digest.hexdigest())

@@ -48,7 +48,10 @@ def prepare(connection: Connection, address: str) -> None:
     if 0 < stored_version(connection, address) < present_version():
         check_unused(address, partial(_lease, connection))
     with connection.transaction():
-        connection.execute(f"SELECT pg_advisory_xact_lock({CREATE_LOCK})")
+        try:
+            connection.execute(f"SELECT pg_advisory_xact_lock({CREATE_LOCK})")
+        except psycopg.errors.LockNotAvailable as error:
+            raise StoreError(f"another server migrates {address}; start again when it is done") from error
         _create_schema(connection, address)
         version = stored_version(connection, address)
         if not version:

@@ -299,6 +299,13 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
+ADVICE = {
+    sqlite3.SQLITE_CORRUPT: ". The file is damaged: restore a backup, or try the .recover command of sqlite3",
+    sqlite3.SQLITE_BUSY: ". Another process has locked it, such as a server that migrates it: try again later",
+}
+"""What to do after an error of SQLite, by its code."""
+
+
 @contextmanager
 def _as_store_errors(what: str) -> Iterator[None]:
     """Convert errors of SQLite and the system to StoreError, and invalid names to InvalidInput.
@@ -312,6 +319,5 @@ def _as_store_errors(what: str) -> Iterator[None]:
     except (sqlite3.Error, OSError) as error:
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
             raise ReadTimeout(f"{what}: it took too long") from error
-        damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
-        advice = ". The file is damaged: restore a backup, or try the .recover command of sqlite3" if damaged else ""
-        raise StoreError(f"{what}: {error}{advice}") from error
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        raise StoreError(f"{what}: {error}{ADVICE.get(code, '')}") from error

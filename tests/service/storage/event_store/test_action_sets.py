@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import Decision
 from glbandits.service.domain.request_features import encode_json_request
 from glbandits.service.storage.action_sets import SHARED_BYTES
@@ -96,4 +97,7 @@ def test_damaged_sets_are_found(opened: Callable[[], EventStore]) -> None:
         with store._changing("decisions") as connection:
             store._execute(connection, change)
         assert found <= set(store.check())
+        if "UPDATE action_sets" in change:
+            with pytest.raises(StoreError, match="lost its set of actions"):
+                logged(store)
     store.close()
