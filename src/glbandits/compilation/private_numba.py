@@ -142,6 +142,9 @@ def call_of(symbol: str, signature: Any, *, packed: bool) -> Callable[..., Any]:
     def implementation(*arguments: Any) -> Any:
         return call(arguments)  # type: ignore[call-arg]
 
+    # Numba names machine code by qualified name, types and a counter of the process. Of equal names from the caches of
+    # two processes, a third one that loads both runs one code for both. So the name must identify the code.
+    implementation.__qualname__ = f"call_of_{symbol}"
     return implementation
 
 

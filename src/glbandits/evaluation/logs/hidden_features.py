@@ -19,7 +19,7 @@ class HiddenFeatures(StreamedLog):
 
     @classmethod
     def of(cls, log: Log, doubts: Iterable[Doubt]) -> "HiddenFeatures | None":
-        """Return the log without its leaked columns; None if it has none, or if they cannot be told."""
+        """Return the log without its leaked columns; None if it has none, or if a leak does not name its columns."""
         leaks = [doubt for doubt in doubts if doubt.kind is DoubtKind.LEAK]
         features = {feature for leak in leaks for feature in leak.features}
         return cls(log, tuple(sorted(features))) if leaks and all(leak.features for leak in leaks) else None
