@@ -218,3 +218,10 @@ def test_without_private_parts_choices_and_bounds_checks_are_the_same(tmp_path: 
 
     assert output(missing=True) == output(missing=False)
     assert output(missing=True).startswith("True")  # from the cache
+
+
+def test_calls_of_two_shared_functions_have_different_names() -> None:
+    """Else a process that loads machine code of two others may run the call of one for that of the other."""
+    signature = types.float64(types.float64)
+    first, second = (private_numba.call_of(f"glbandits_{name}", signature, packed=False) for name in "ab")
+    assert first.__qualname__ != second.__qualname__
